@@ -177,7 +177,10 @@ def _causes_in_geometry(link: Link, mass: float, moments: Sequence[Fraction]) ->
     placeholder = bool(list(_placeholder_cause(moments)))
     if not link.shapes and not placeholder:
         yield from _density_cause(link, mass)
-    if not link.shapes or _is_marker(link.shapes):
+    if not link.shapes:
+        return
+    lower, upper = bounding_box(link.shapes)
+    if float(np.linalg.norm(upper - lower)) < 2 * MARKER:
         return
     volume = sum(shape.volume for shape in link.shapes)
     density = mass / volume
@@ -219,11 +222,6 @@ def _density_cause(link: Link, mass: float) -> Iterator[Cause]:
             f"{density:.2g} kg/m^3, denser than any material{_gram_hint(mass, density)}",
             {"density": density, "volume": volume},
         )
-
-
-def _is_marker(shapes: Sequence[Shape]) -> bool:
-    lower, upper = bounding_box(shapes)
-    return float(np.linalg.norm(upper - lower)) < 2 * MARKER
 
 
 def _com_outside_cause(link: Link, shapes: Sequence[Shape]) -> Iterator[Cause]:
@@ -312,10 +310,14 @@ def _causes_by_twin(
     if twin.mass is None or twin.mass <= 0 or twin.moments is None:
         return
     if verdicts[link.name].status == INFEASIBLE and verdicts[name].status == FEASIBLE:
-        differs = _describe_differences(moments, twin.moments)
-        if differs:
+        differences = ", ".join(
+            f"{n} ({float(a):g} here, {float(b):g} there{_decimal_shift_hint(a, b)})"
+            for n, a, b in zip(MOMENTS, moments, twin.moments, strict=True)
+            if abs(abs(a) - abs(b)) * 100 > max(abs(a), abs(b))
+        )
+        if differences:
             yield Cause(
-                "twin", f"its mirror image {name!r} is possible; they differ in {differs}",
+                "twin", f"its mirror image {name!r} is possible; they differ in {differences}",
                 {"twin": name},
             )  # fmt: skip
     same = abs(mass - twin.mass) <= _MIRROR_RTOL * mass
@@ -326,15 +328,6 @@ def _causes_by_twin(
             f"mass, centre of mass and principal diagonal agree",
             {"twin": name},
         )
-
-
-def _describe_differences(moments: Sequence[Fraction], others: Sequence[Fraction]) -> str:
-    pairs = zip(MOMENTS, moments, others, strict=True)
-    return ", ".join(
-        f"{n} ({float(a):g} here, {float(b):g} there{_decimal_shift_hint(a, b)})"
-        for n, a, b in pairs
-        if abs(abs(a) - abs(b)) * 100 > max(abs(a), abs(b))
-    )
 
 
 def _decimal_shift_hint(a: Fraction, b: Fraction) -> str:

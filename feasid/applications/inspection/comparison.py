@@ -162,19 +162,39 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
     joints = tuple(_joint_differences(a, b))
     if joints:
         return Comparison(names, joints, (), {}, False, tolerance)
-    a, b = _with_same_terms(a, _match_order(a, b))
-    ties = tuple(_tie_differences(a, b))
+    # The second robot with the first one's body names and order.
+    name = {body.name: a.bodies[a.joint_index(body.joint)].name for body in b.bodies}
+    ends: dict[str | None, str | None] = {None: None}
+    ends.update(name.items())
+    order = [b.bodies[b.joint_index(joint)] for joint in a.joints]
+    bodies = [replace(x, name=name[x.name], parent=ends[x.parent]) for x in order]
+    loops = [replace(x, first=ends[x.first], second=ends[x.second]) for x in b.loops]
+    a, b = _with_same_terms(a, replace(b, bodies=tuple(bodies), loops=tuple(loops)))
+    first, second = ({c.joint: (dict(c.factors), c.offset) for c in r.couplings} for r in (a, b))
+    ties = [
+        f"joint {joint!r} follows other joints differently"
+        for joint in dict.fromkeys((*first, *second))
+        if first.get(joint) != second.get(joint)
+    ]
+    if first == second and sorted(a.constraint_texts) != sorted(b.constraint_texts):
+        ties.append("the closed loops differ")
     if ties:
-        return Comparison(names, ties, (), {}, False, tolerance)
+        return Comparison(names, tuple(ties), (), {}, False, tolerance)
     places = tuple(_place_differences(a, b, coarse))
     values = tuple(np.where(np.isnan(r.values), 0.0, r.values) for r in (a, b))
     torques = _torque_differences(a, b, *values)
     if places:
         return Comparison(names, places, (), torques, False, tolerance)
-    rows = tuple(_base_rows(a, *values))
+    base = base_parameters(a)
+    sizes = np.abs(base.K) @ np.maximum(*np.abs(values))
+    columns = zip(base.expressions, *map(base.values, values), sizes.tolist(), strict=True)
+    rows = [
+        BaseRow(expression, float(x), float(y), abs(float(x - y)) / size if size else 0.0)
+        for expression, x, y, size in columns
+    ]
     equal = all(row.relative <= tolerance for row in rows)
     equal &= max(torques.values()) <= max(tolerance, TORQUE_TOLERANCE)
-    return Comparison(names, (), rows, torques, equal, tolerance)
+    return Comparison(names, (), tuple(rows), torques, equal, tolerance)
 
 
 def _joint_differences(a: Robot, b: Robot) -> Iterator[str]:
@@ -199,17 +219,6 @@ def _joint_differences(a: Robot, b: Robot) -> Iterator[str]:
             yield f"joint {body.joint!r} has other degrees of freedom"
 
 
-def _match_order(a: Robot, b: Robot) -> Robot:
-    """The second robot with the first one's body names and order."""
-    name = {body.name: a.bodies[a.joint_index(body.joint)].name for body in b.bodies}
-    ends: dict[str | None, str | None] = {None: None}
-    ends.update(name.items())
-    order = [b.bodies[b.joint_index(joint)] for joint in a.joints]
-    bodies = [replace(x, name=name[x.name], parent=ends[x.parent]) for x in order]
-    loops = [replace(x, first=ends[x.first], second=ends[x.second]) for x in b.loops]
-    return replace(b, bodies=tuple(bodies), loops=tuple(loops))
-
-
 def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
     """Both robots with the joint terms that either has; zero where the other is silent."""
     terms = sum_drives(a.drives), sum_drives(b.drives)
@@ -230,16 +239,6 @@ def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
     )
 
 
-def _tie_differences(a: Robot, b: Robot) -> Iterator[str]:
-    """Joints that follow others differently, and loops that are not the same."""
-    first, second = ({c.joint: (dict(c.factors), c.offset) for c in r.couplings} for r in (a, b))
-    for joint in dict.fromkeys((*first, *second)):
-        if first.get(joint) != second.get(joint):
-            yield f"joint {joint!r} follows other joints differently"
-    if first == second and sorted(a.constraint_texts) != sorted(b.constraint_texts):
-        yield "the closed loops differ"
-
-
 def _place_differences(a: Robot, b: Robot, tolerance: float) -> Iterator[str]:
     """Joints whose frame or axis is placed otherwise."""
     for one, counterpart in zip(a.bodies, b.bodies, strict=True):
@@ -255,16 +254,6 @@ def _place_differences(a: Robot, b: Robot, tolerance: float) -> Iterator[str]:
             yield f"joint {one.joint!r} has another axis"
     if np.abs(a.gravity - b.gravity).max() > tolerance:
         yield f"gravity is {a.gravity.tolist()} against {b.gravity.tolist()}"
-
-
-def _base_rows(a: Robot, first: Array, second: Array) -> Iterator[BaseRow]:
-    base = base_parameters(a)
-    size = np.abs(base.K) @ np.maximum(np.abs(first), np.abs(second))
-    columns = zip(
-        base.expressions, base.values(first), base.values(second), size.tolist(), strict=True
-    )
-    for expression, x, y, scale in columns:
-        yield BaseRow(expression, float(x), float(y), abs(float(x - y)) / scale if scale else 0.0)
 
 
 def _torque_differences(a: Robot, b: Robot, first: Array, second: Array) -> dict[str, float]:

@@ -139,7 +139,15 @@ class FileCheck(Displayed):
             "status": self.status,
             "notes": [*self.notes, *self.description.hidden],
             "links": [_link_dict(r) for r in self.links],
-            "bodies": [_body_dict(r) for r in (self.base, *self.bodies)],
+            "bodies": [
+                {
+                    "name": report.body.name,
+                    "joint": report.body.joint,
+                    "links": [link.name for link in report.body.links],
+                    "status": report.verdict.status,
+                }
+                for report in (self.base, *self.bodies)
+            ],
         }
 
 
@@ -157,7 +165,10 @@ def check_description(description: Description) -> FileCheck:
     verdicts = {link.name: judge_link(link) for link in description.links}
     hints = causes(description, verdicts)
     base, moving = group_links(description)
-    bodies = [_body_report(body, verdicts) for body in (base, *moving)]
+    bodies = []
+    for body in (base, *moving):
+        known = [verdicts.get(link.name, LinkVerdict(UNSTATED)) for link in body.links]
+        bodies.append(BodyReport(body, judge_body(body, known)))
     owner = {link.name: r.body.name for r in bodies for link in r.body.links}
     links = tuple(
         LinkReport(
@@ -166,11 +177,6 @@ def check_description(description: Description) -> FileCheck:
         for link in description.links
     )
     return FileCheck(description, links, bodies[0], tuple(bodies[1:]))
-
-
-def _body_report(body: LinkGroup, verdicts: dict[str, LinkVerdict]) -> BodyReport:
-    known = [verdicts.get(link.name, LinkVerdict(UNSTATED)) for link in body.links]
-    return BodyReport(body, judge_body(body, known))
 
 
 def _link_dict(report: LinkReport) -> dict[str, Any]:
@@ -198,15 +204,6 @@ def _link_dict(report: LinkReport) -> dict[str, Any]:
     if report.causes:
         out["causes"] = [vars(cause) for cause in report.causes]
     return out
-
-
-def _body_dict(report: BodyReport) -> dict[str, Any]:
-    return {
-        "name": report.body.name,
-        "joint": report.body.joint,
-        "links": [link.name for link in report.body.links],
-        "status": report.verdict.status,
-    }
 
 
 # -- as text, SARIF and annotations of GitHub ---------------------------------------------------
@@ -259,8 +256,10 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
     for body in report.bodies:
         if body.verdict.status == INCONCLUSIVE:
             yield f"  body {body.body.name!r}: undecided, closer to singular than 40 digits"
-    if report.weightless:
-        yield from _weightless_lines(report)
+    for status, text in _LIMITS.items():
+        names = [r.body.name for r in report.weightless if r.verdict.status == status]
+        if names:
+            yield f"  warning: moving bodies {text}: {_join_first(names)} [weightless]"
     yield from _warning_lines(report, verbose)
     for note in report.description.hidden:
         yield f"  undecided: {note} needs MuJoCo's compiler"
@@ -280,18 +279,13 @@ def _infeasible_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
     if nearest is not None and nearest.distance < 10:
         change = f"{100 * nearest.distance:.3g} %"
         yield f"      the closest physically consistent inertia differs by {change}"
-    yield from _whole_body_lines(report, found)
-
-
-def _whole_body_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
     body = next((b for b in (report.base, *report.bodies) if b.body.name == found.body), None)
     other_count = 0 if body is None else sum(link.line > 0 for link in body.body.links) - 1
-    if body is None or other_count < 1:
-        return
-    state = "is possible" if body.verdict.possible else "is impossible too"
-    kind = "stands fixed" if body.body.joint is None else "moves"
-    plural = "s" if other_count > 1 else ""
-    yield f"      it {kind} with {other_count} other link{plural} as {found.body!r}, which {state}"
+    if body is not None and other_count > 0:
+        state = "is possible" if body.verdict.possible else "is impossible too"
+        others = f"{other_count} other link{'s' if other_count > 1 else ''}"
+        kind = "stands fixed" if body.body.joint is None else "moves"
+        yield f"      it {kind} with {others} as {found.body!r}, which {state}"
 
 
 def describe_infeasible(found: LinkReport) -> str:
@@ -309,13 +303,6 @@ _LIMITS = {
     ZERO: "with zero mass and inertia",
     UNSTATED: "without any inertia",
 }
-
-
-def _weightless_lines(report: FileCheck) -> Iterator[str]:
-    for status, text in _LIMITS.items():
-        names = [r.body.name for r in report.weightless if r.verdict.status == status]
-        if names:
-            yield f"  warning: moving bodies {text}: {_join_first(names)} [weightless]"
 
 
 def _warning_lines(report: FileCheck, verbose: bool) -> Iterator[str]:

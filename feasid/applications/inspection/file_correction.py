@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from feasid.applications.inspection.file_check import FileCheck, LinkReport, check_description
+from feasid.applications.inspection.file_check import FileCheck, check_description
 from feasid.applications.inspection.judge import (
     MARGIN,
     SMALLEST,
@@ -103,7 +103,14 @@ def correct_file(
     form = format_of_text(text)
     description = form.read(text, limits)
     old_check = check_description(description)
-    changes = tuple(Change(r.link, _correct_link(r, metric, margin)) for r in old_check.infeasible)
+    changes: tuple[Change, ...] = ()
+    for link in (r.link for r in old_check.infeasible):
+        if not link.mass or link.moments is None:
+            where, line = f"{link.path}:{link.line}: link {link.name!r}", link.line
+            what = f"{where} has an inertia but no mass: give it one"
+            raise InputError(what, link=link.name, line=line)
+        inertia = closest_inertia(link.mass, link.moments, metric, margin)
+        changes += (Change(link, inertia),)
     if fill:
         changes += tuple(_fill_weightless(old_check, margin, {c.link.name for c in changes}))
     if total_mass is not None:
@@ -132,17 +139,6 @@ def _thicker(change: Change, metric: str, margin: float) -> Change:
     inertia = closest_inertia(mass, moments, metric, margin)
     distance = max(inertia.distance, change.new.distance)
     return replace(change, new=replace(inertia, distance=distance, note=change.new.note))
-
-
-def _correct_link(report: LinkReport, metric: str, margin: float) -> CorrectedInertia:
-    link = report.link
-    if not link.mass or link.moments is None:
-        raise InputError(
-            f"{link.path}:{link.line}: link {link.name!r} has an inertia but no mass: give it one",
-            link=link.name,
-            line=link.line,
-        )
-    return closest_inertia(link.mass, link.moments, metric, margin)
 
 
 def _fill_weightless(before: FileCheck, margin: float, done: set[str]) -> Iterator[Change]:

@@ -151,13 +151,17 @@ def judge_link(link: Link) -> LinkVerdict:
         return LinkVerdict(INFEASIBLE, "mass-negative", 1.0)
     sigma = definiteness(second_moments(moments))
     if sigma == "indefinite":
+        a, b, c = values = principal_moments(moments)
         if definiteness(symmetric_matrix(moments)) == "indefinite":
-            return LinkVerdict(INFEASIBLE, "inertia-negative", _relative_negative_moment(moments))
-        return LinkVerdict(INFEASIBLE, "triangle", _triangle_violation(moments))
+            return LinkVerdict(INFEASIBLE, "inertia-negative", float(-a / np.abs(values).max()))
+        return LinkVerdict(INFEASIBLE, "triangle", float((c - a - b) / c))
     if mass == 0:
         return LinkVerdict(SINGULAR, "massless")
-    if sigma == "singular":
-        return LinkVerdict(SINGULAR, _degenerate_shape(moments))
+    if sigma == "singular":  # the rank of the second moments is 0, 1 or 2
+        s = second_moments(moments)
+        minors = (s[i][i] * s[j][j] - s[i][j] ** 2 for i, j in ((0, 1), (0, 2), (1, 2)))
+        shape = "flat" if any(minors) else "rod" if any(moments) else "point"
+        return LinkVerdict(SINGULAR, shape)
     return LinkVerdict(FEASIBLE)
 
 
@@ -177,7 +181,15 @@ def judge_body(body: LinkGroup, verdicts: Sequence[LinkVerdict]) -> LinkVerdict:
             return LinkVerdict(ZERO if ZERO in status else UNSTATED)
     elif GEOMETRY in status:
         return LinkVerdict(INCONCLUSIVE, "geometry")
-    decided = _definiteness_of_body(body)
+    # Floats decide where an enclosure far wider than their rounding does, else sixty digits.
+    matrix, scale = _sum_pseudo_inertias(
+        body, lambda pose: pose_of_floats(pose.rotation, pose.position).precise()
+    )
+    width = Fraction(max(FLOAT_WIDTH, 1e-13 * len(body.parts)))
+    decided = definiteness_within(matrix, scale, width)
+    if decided == "undecided":
+        matrix, scale = _sum_pseudo_inertias(body, lambda pose: pose.precise())
+        decided = definiteness_within(matrix, scale)
     if decided == "positive definite":
         return LinkVerdict(FEASIBLE)
     if INFEASIBLE not in status:
@@ -185,22 +197,6 @@ def judge_body(body: LinkGroup, verdicts: Sequence[LinkVerdict]) -> LinkVerdict:
     if decided == "indefinite":
         return LinkVerdict(INFEASIBLE, "lumped")
     return LinkVerdict(INCONCLUSIVE)
-
-
-def _definiteness_of_body(body: LinkGroup) -> str:
-    """Definiteness of the sum of the links' pseudo-inertias in the body's frame.
-
-    Floats decide where an enclosure far wider than their rounding does, else sixty digits.
-    """
-    matrix, scale = _sum_pseudo_inertias(
-        body, lambda pose: pose_of_floats(pose.rotation, pose.position).precise()
-    )
-    width = Fraction(max(FLOAT_WIDTH, 1e-13 * len(body.parts)))
-    decided = definiteness_within(matrix, scale, width)
-    if decided != "undecided":
-        return decided
-    matrix, scale = _sum_pseudo_inertias(body, lambda pose: pose.precise())
-    return definiteness_within(matrix, scale)
 
 
 def _sum_pseudo_inertias(
@@ -238,25 +234,6 @@ def _next_pose(
 def principal_moments(moments: Sequence[Fraction]) -> np.ndarray:
     """Principal moments in ascending order, as floats."""
     return np.linalg.eigvalsh(np.array(symmetric_matrix(moments), dtype=np.float64))
-
-
-def _triangle_violation(moments: Sequence[Fraction]) -> float:
-    a, b, c = principal_moments(moments)
-    return float((c - a - b) / c)
-
-
-def _relative_negative_moment(moments: Sequence[Fraction]) -> float:
-    values = principal_moments(moments)
-    return float(-values[0] / np.abs(values).max())
-
-
-def _degenerate_shape(moments: Sequence[Fraction]) -> str:
-    """Point, rod or flat: the rank of the second moments, 0, 1 or 2."""
-    if not any(moments):
-        return "point"
-    s = second_moments(moments)
-    minors = (s[i][i] * s[j][j] - s[i][j] ** 2 for i, j in ((0, 1), (0, 2), (1, 2)))
-    return "flat" if any(minors) else "rod"
 
 
 METRICS = ("euclidean", "barrier")

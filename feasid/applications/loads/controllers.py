@@ -136,9 +136,17 @@ def _ur_payload(load: Load) -> Convention:
 
 
 def _kuka_payload(load: Load) -> Convention:
-    moments, axes = _principal_axes(load.inertia)
-    turns = _kuka_angles(axes)
-    centre = {**dict(zip("XYZ", (1e3 * load.centre).tolist(), strict=True)), **turns}
+    # Principal moments and right-handed axes, in the order of the nearest axes of the flange.
+    moments, axes = np.linalg.eigh(load.inertia)
+    nearest = max(permutations(range(3)), key=lambda o: np.abs(np.diag(axes[:, o])).sum())
+    moments, axes = moments[list(nearest)], axes[:, list(nearest)]
+    axes = axes * np.where(np.diag(axes) < 0, -1.0, 1.0)
+    if np.linalg.det(axes) < 0:
+        axes[:, 2] *= -1
+    # KUKA's A, B, C: about Z, then the new Y, then the new X [deg].
+    turns = Rotation.from_matrix(axes).as_euler("ZYX", degrees=True)
+    numbers = [*(1e3 * load.centre).tolist(), *turns.tolist()]
+    centre = dict(zip("XYZABC", numbers, strict=True))
     inertia = dict(zip("XYZ", moments.tolist(), strict=True))
     fields = f"CM {{{_format_fields(centre)}}}, J {{{_format_fields(inertia)}}}"
     text = f"{{M {_format_number(load.mass)}, {fields}}}"
@@ -189,25 +197,6 @@ CONVENTIONS: dict[str, Callable[[Load], Convention]] = {
     "kinova": _kinova_payload,
     "ros2": _ros2_payload,
 }
-
-
-def _principal_axes(about: Array) -> tuple[Array, Array]:
-    """Principal moments and right-handed axes, each in the order of the nearest axis of the
-    flange.
-    """
-    moments, axes = np.linalg.eigh(about)
-    nearest = max(permutations(range(3)), key=lambda o: np.abs(np.diag(axes[:, o])).sum())
-    moments, axes = moments[list(nearest)], axes[:, list(nearest)]
-    axes = axes * np.where(np.diag(axes) < 0, -1.0, 1.0)
-    if np.linalg.det(axes) < 0:
-        axes[:, 2] *= -1
-    return moments, axes
-
-
-def _kuka_angles(axes: Array) -> dict[str, float]:
-    """KUKA's A, B, C of a rotation: about Z, then the new Y, then the new X [deg]."""
-    turns = Rotation.from_matrix(axes).as_euler("ZYX", degrees=True)
-    return dict(zip("ABC", turns.tolist(), strict=True))
 
 
 def _format_fields(values: dict[str, float]) -> str:

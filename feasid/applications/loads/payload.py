@@ -60,7 +60,7 @@ from feasid.robot.formats.fit_robot import resolve_robot
 from feasid.robot.inertia import change_frame, to_mass_com_inertia
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 SURE = 3.0
 """A mass that is negative by so many of its standard deviations is rejected."""
@@ -308,7 +308,11 @@ def payload(
         why = " ".join(map(str, without.quality.reasons))
         text = f"{refusal} The fit without the load is {without.quality.level}: {why}"
         raise InputError(text, **refusal.data) from refusal
-    load = _with_unsure_zeros(load, without)
+    # A log without the load hardly shows a wrist's zero, about which the load is turned.
+    zeros = [e for e in without.calibration.confirmed if e.mistake.kind == "zero"]
+    turn = np.sqrt(sum(float(e.deviation @ e.deviation) for e in zeros))
+    spread = np.hypot(load.centre_std, turn * np.linalg.norm(load.centre))
+    load = replace(load, centre_std=spread)
     scale = scale_note(without.reduced, base, without.options["units"])
     notes = [n for n in (*without.notes, *reduced.notes) if n.code != "scale"]
     level, reasons = without.quality.level, [str(r) for r in without.quality.reasons]
@@ -333,16 +337,6 @@ def _fit_unloaded(loaded: Any, unloaded: Any, robot: Any, options: LoadOptions) 
             )
         return unloaded
     return fit(unloaded, resolve_robot(loaded, robot), **options)
-
-
-def _with_unsure_zeros(load: Payload, without: Fit) -> Payload:
-    """The load with its uncertainty enlarged by that of the joint zeros that the fit corrects.
-
-    A log without the load hardly shows a wrist's zero, about which the load is turned.
-    """
-    zeros = [e for e in without.calibration.confirmed if e.mistake.kind == "zero"]
-    turned = np.sqrt(sum(float(e.deviation @ e.deviation) for e in zeros))
-    return replace(load, centre_std=np.hypot(load.centre_std, turned * np.linalg.norm(load.centre)))
 
 
 def load_from_reduced(
@@ -487,7 +481,14 @@ def payload_from_wrench(
     if turn.shape != (3, 3) or shift.shape != (3,) or abs(np.linalg.det(turn) - 1) > 1e-6:
         raise InputError("rotation must be a (3, 3) rotation matrix and position have 3 entries")
     motion = recording.motion(arm, torque=False, **options)
-    felt = _read_wrench(recording.table(arm, options.get("topic")), channels)
+    table = recording.table(arm, options.get("topic"))
+    missing = [c for c in channels if c not in table.columns]
+    if missing or len(channels) != 6:
+        raise LogError(
+            f"the sensor needs six columns, forces then moments; {missing or list(channels)} "
+            f"{'are not in the log' if missing else 'are not six'}: channels="
+        )
+    felt = np.stack([read_numbers(table, c) for c in channels], axis=1)
     rows, right = [], []
     for run in motion.runs:
         if not np.isfinite(felt[run.rows]).all():
@@ -497,21 +498,14 @@ def payload_from_wrench(
         equations = _wrench_regressor(arm, k, run, *pose) @ change_frame(
             link.rotation, link.position
         )
-        a, b = _filter_equations(equations, felt[run.rows], run.rate)
-        rows.append(a)
-        right.append(b)
+        # Both sides behind the same low-pass, at about as many rows as are independent.
+        cutoff = min(CUTOFF, 0.2 * run.rate)
+        flat = np.concatenate([equations.reshape(len(equations), -1), felt[run.rows]], axis=1)
+        keep = slice(None, None, max(1, round(run.rate / (ROWS_PER_HZ * cutoff))))
+        smooth = low_pass(flat, cutoff, run.rate)[keep]
+        rows.append(smooth[:, :-6].reshape(-1, 6, 10))
+        right.append(smooth[:, -6:])
     return _solve_payload(np.concatenate(rows), np.concatenate(right), link.name)
-
-
-def _read_wrench(frame: pd.DataFrame, channels: Sequence[str]) -> Array:
-    """Forces and moments of the sensor, shape (samples, 6) [N, N m]."""
-    missing = [c for c in channels if c not in frame.columns]
-    if missing or len(channels) != 6:
-        raise LogError(
-            f"the sensor needs six columns, forces then moments; {missing or list(channels)} "
-            f"{'are not in the log' if missing else 'are not six'}: channels="
-        )
-    return np.stack([read_numbers(frame, c) for c in channels], axis=1)
 
 
 def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
@@ -526,15 +520,6 @@ def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -
     moment -= np.cross(shift[:, None, None], force, axis=0)
     both = np.concatenate([np.einsum("ji,jkN->ikN", turn, x) for x in (force, moment)])
     return np.ascontiguousarray(both.transpose(2, 0, 1))
-
-
-def _filter_equations(columns: Array, felt: Array, rate: float) -> tuple[Array, Array]:
-    """Regressor and wrench behind the same low-pass, at about as many rows as are independent."""
-    cutoff = min(CUTOFF, 0.2 * rate)
-    flat = np.concatenate([columns.reshape(len(columns), -1), felt], axis=1)
-    keep = slice(None, None, max(1, round(rate / (ROWS_PER_HZ * cutoff))))
-    smooth = low_pass(flat, cutoff, rate)[keep]
-    return smooth[:, :-6].reshape(-1, 6, 10), smooth[:, -6:]
 
 
 def _solve_payload(columns: Array, felt: Array, body: str) -> Payload:
