@@ -411,10 +411,10 @@ def hold_joint(
             parent = held_body.parent
             body = replace(body, parent=parent, rotation=home[0], position=home[1], rotor=rotor)
         remaining.append(body)
-    moving = [(d, {j: c for j, c in d.coupling.items() if j != joint}) for d in drives]
+    pairs = [(d, {j: c for j, c in d.coupling.items() if j != joint}) for d in drives]
     return (
         tuple(remaining),
-        tuple(replace(drive, coupling=coupling) for drive, coupling in moving if coupling),
+        tuple(replace(drive, coupling=coupling) for drive, coupling in pairs if coupling),
         fixed if held_body.parent is not None else (*fixed, *joined),
     )
 

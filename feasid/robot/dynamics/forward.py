@@ -228,7 +228,14 @@ class ForwardModel:
         `step`: [s]. Returns (windows, steps + 1, dof), NaN after the time when a joint became
         faster than `MAX_SPEED`. Raises InputError: a joint has no inertia at one of the starts.
         """
-        self._require_inertia(q0)
+        mass, _ = self.mass_and_bias(q0[:1], np.zeros_like(q0[:1]))
+        if not np.linalg.eigvalsh(mass[0])[0] > 0:
+            joint = self.robot.coordinates[int(np.argmin(np.diag(mass[0])))]
+            raise InputError(
+                f"joint {joint!r} has no inertia, so that no torque gives it a finite "
+                "acceleration: the model lacks its armature (drive inertia), or is infeasible",
+                joint=joint,
+            )
         count, steps, dof = torque.shape
         out = np.full((count, steps + 1, dof), np.nan)
         out[:, 0] = q0
@@ -272,18 +279,6 @@ class ForwardModel:
         places = np.arange(q.shape[1])
         mass[:, places, places] += step * damping * late + step**2 * stiffness * late**2
         return mass, b, self.dry_friction(half, v), late
-
-    def _require_inertia(self, q: Array) -> None:
-        mass, _ = self.mass_and_bias(q[:1], np.zeros_like(q[:1]))
-        found = np.linalg.eigvalsh(mass[0])
-        if not found[0] > 0:
-            worst = int(np.argmin(np.diag(mass[0])))
-            raise InputError(
-                f"joint {self.robot.coordinates[worst]!r} has no inertia, so that no torque gives "
-                "it a finite acceleration: the model lacks its armature (drive inertia), or is "
-                "infeasible",
-                joint=self.robot.coordinates[worst],
-            )
 
 
 def is_dry_friction(symbol: str) -> bool:

@@ -198,10 +198,16 @@ def energy_regressors(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, 
     The first is the row of Wensing et al. (2024) eq. (38); q and dq are those of all joints.
     """
     kinetic, potential, friction = (np.zeros((q.shape[1], robot.size)) for _ in range(3))
-    tree, zeros = nodes(robot), np.zeros_like(q)
+    tree, zeros, ones = nodes(robot), np.zeros_like(q), np.ones(q.shape[1])
     poses: list[tuple[Array, Array]] = []
     for node, state in zip(tree, propagate(tree, np.zeros(3), q, dq, zeros), strict=True):
-        rotation, position = _pose_in_base(node, state, poses, q.shape[1])
+        turn = np.stack([[e * ones for e in row] for row in state.pose.rotation])
+        rotation = turn.swapaxes(0, 1)
+        position = np.stack([e * ones for e in state.pose.position])
+        if node.parent >= 0:
+            base, place = poses[node.parent]
+            position = place + np.einsum("ijn,jn->in", base, position)
+            rotation = np.einsum("ijn,jkn->ikn", base, rotation)
         poses.append((rotation, position))
         rates = dq[list(node.rows)]
         velocity = np.einsum("ikn,kn->in", state.linear_axes, rates)
@@ -225,22 +231,6 @@ def energy_regressors(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, 
                 drive, symbol, c @ q, c @ dq
             )
     return kinetic, potential, friction
-
-
-def _pose_in_base(
-    node: Node, state: NodeState, poses: list[tuple[Array, Array]], count: int
-) -> tuple[Array, Array]:
-    """Rotation (3, 3, N) and position (3, N) of a node's frame in the base frame."""
-    ones = np.ones(count)
-    turn = np.stack([[e * ones for e in row] for row in state.pose.rotation]).swapaxes(0, 1)
-    shift = np.stack([e * ones for e in state.pose.position])
-    if node.parent < 0:
-        return turn, shift
-    rotation, position = poses[node.parent]
-    return (
-        np.einsum("ijn,jkn->ikn", rotation, turn),
-        position + np.einsum("ijn,jn->in", rotation, shift),
-    )
 
 
 def drive_energy(drive: Drive, symbol: str, q: Array, dq: Array) -> Array:

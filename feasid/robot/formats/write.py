@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.core.arguments import checked
 from feasid.core.errors import InputError, OutputError, did_you_mean
@@ -187,26 +186,22 @@ def _with_frames_of_format(robot: Robot, form: Format) -> Robot:
     return form.prepare(robot)
 
 
-def unrepresentable_columns(robot: Robot, form: Format) -> npt.NDArray[np.bool_]:
-    """Whether a format has no place for each standard parameter; bool, shape (n,)."""
-    out = np.zeros(robot.size, dtype=bool)
-    for i in range(len(robot.bodies)):
-        out[robot.rotor_columns(i)] = True
-    for k, drive in enumerate(robot.drives):
-        for symbol, column in robot.drive_columns(k).items():
-            smooth = symbol == "fc" and drive.transition > DRY
-            ends = symbol == "k" and drive.spring_range is not None
-            out[column] = symbol not in form.holds or len(drive.coupling) > 1 or smooth or ends
-    return out
-
-
 def unrepresentable_terms(robot: Robot, form: Format) -> tuple[str, ...]:
     """Names of the parameters that a format has no place for and that are not zero.
 
     The last is "gravity" where the format has none and the robot's is not the usual one.
     """
+    gaps = np.zeros(robot.size, dtype=bool)
+    for i in range(len(robot.bodies)):
+        gaps[robot.rotor_columns(i)] = True
+    for k, drive in enumerate(robot.drives):
+        for symbol, column in robot.drive_columns(k).items():
+            smooth = symbol == "fc" and drive.transition > DRY
+            ends = symbol == "k" and drive.spring_range is not None
+            shared = len(drive.coupling) > 1
+            gaps[column] = symbol not in form.holds or shared or smooth or ends
     values = np.nan_to_num(robot.values, nan=0.0)
-    lost = np.flatnonzero(unrepresentable_columns(robot, form) & (values != 0))
+    lost = np.flatnonzero(gaps & (values != 0))
     names = tuple(".".join(robot.parameter_names[int(c)]) for c in lost)
     usual = form.holds_gravity or np.array_equal(robot.gravity, GRAVITY)
     return names if usual else (*names, "gravity")

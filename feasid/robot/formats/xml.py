@@ -311,22 +311,16 @@ class _Builder:
                     self._limit("a tag or comment is longer than", "token", "bytes")
             self.parser.Parse(b"", True)
         except expat.ExpatError as error:
-            self._raise_malformed(error)
+            line, column = error.lineno, error.offset + 1
+            last = self.open[-1] if self.open else None
+            place = f", inside <{last.tag}> opened on line {last.line}" if last else ""
+            what = f"not well-formed XML: {expat.ErrorString(error.code)}{place}"
+            raise DescriptionError(
+                f"{self.path}:{line}:{column}: {what}", path=self.path, line=line, column=column
+            ) from error
         if self.root is None:
             raise DescriptionError(f"{self.path} has no root element", path=self.path)
         return self.root
-
-    def _raise_malformed(self, error: expat.ExpatError) -> NoReturn:
-        message = expat.ErrorString(error.code)
-        line, column = error.lineno, error.offset + 1
-        last = self.open[-1] if self.open else None
-        place = f", inside <{last.tag}> opened on line {last.line}" if last else ""
-        raise DescriptionError(
-            f"{self.path}:{line}:{column}: not well-formed XML: {message}{place}",
-            path=self.path,
-            line=line,
-            column=column,
-        ) from error
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self.items += 1 + len(attributes)

@@ -253,12 +253,17 @@ def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     it. A joint that follows several.
     """
     roots = [i for i, p in enumerate(robot.parents) if p < 0]
+    followers = []
+    for coupling in robot.couplings:
+        leader, factor = single_leader(coupling, "MJCF")
+        curve = [coupling.offset, factor, 0, 0, 0]
+        followers += markup("joint", joint1=coupling.joint, joint2=leader or None, polycoef=curve)
     lines = markup(
         "mujoco",
         markup("compiler", angle="radian", inertiafromgeom="false"),
         markup("option", gravity=robot.gravity),
         markup("worldbody", *(_body_lines(robot, i, terms) for i in roots)),
-        _equality_lines(robot),
+        markup("equality", followers) if followers else [],
         _force_lines(extras.forces),
         _servo_lines(extras.servos),
         model=robot.name,
@@ -291,20 +296,6 @@ def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms]) -> list[s
         pos=home[1],
         quat=to_quaternion(home[0]) if turned else None,
     )
-
-
-def _equality_lines(robot: Robot) -> list[str]:
-    """Lines for the joints that follow other joints."""
-    lines = []
-    for coupling in robot.couplings:
-        leader, factor = single_leader(coupling, "MJCF")
-        lines += markup(
-            "joint",
-            joint1=coupling.joint,
-            joint2=leader or None,
-            polycoef=[coupling.offset, factor, 0, 0, 0],
-        )
-    return markup("equality", lines) if lines else []
 
 
 def _is_intermediate_joint(robot: Robot, i: int, children: list[int]) -> bool:

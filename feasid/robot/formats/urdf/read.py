@@ -84,7 +84,13 @@ class _UrdfReader:
 
     def read(self) -> Description:
         text, root = self.text, self.text.root
-        self.check_root()
+        if root.tag != "robot":
+            known = " (this is MJCF)" if root.tag == "mujoco" else ""
+            text.fail(f"root is <{root.tag}>, expected <robot>{known}", root)
+        for element in root.walk():
+            if element.tag.startswith("xacro:"):
+                what = f"<{element.tag}> is xacro, not URDF"
+                text.fail(f"{what}: run xacro first (xacro {text.path} > robot.urdf)", element)
         elements = self.named_elements("link")
         read = [self.link(name, element) for name, element in elements.items()]
         joint_elements = self.named_elements("joint")
@@ -114,20 +120,6 @@ class _UrdfReader:
         if joint is None:
             return link
         return replace(link, parent=joint.parent, home=joint.home, joints=joint.moves)
-
-    def check_root(self) -> None:
-        root = self.text.root
-        if root.tag != "robot":
-            known = " (this is MJCF)" if root.tag == "mujoco" else ""
-            self.text.fail(f"root is <{root.tag}>, expected <robot>{known}", root)
-        for element in root.walk():
-            if element.tag.startswith("xacro:"):
-                path = self.text.path
-                self.text.fail(
-                    f"<{element.tag}> is xacro, not URDF: run xacro first "
-                    f"(xacro {path} > robot.urdf)",
-                    element,
-                )
 
     def named_elements(self, kind: str) -> dict[str, Element]:
         elements: dict[str, Element] = {}
