@@ -193,7 +193,7 @@ def real() -> None:
 
 def played(fit, motion, rate: float):
     """False alarms within the fit's speeds and beyond them, seconds of all and beyond them."""
-    observer = feasid.ExternalTorque(fit, motion.runs[0].rate, rate, delay=fit.delay)
+    observer = feasid.ExternalTorque(fit, motion.runs[0].rate, rate, delay=fit.torque_shift)
     found, seconds = [0, 0], [0.0, 0.0]
     for r in motion.runs:
         before = np.ones(fit.robot.dof, dtype=bool)

@@ -100,18 +100,18 @@ def compare(arms: list[str], first: int, seeds: int) -> None:
         for what in KINDS:
             kind, logs, at, _ = odd_logs(name, seed, what)
             fit = feasid.fit(logs, kind.robot, diagnose=False, candidates=())
-            right = [(d.log, d.kind) for d in fit.logs.differences] == [(at, what)]
+            right = [(d.log, d.kind) for d in fit.comparison.differences] == [(at, what)]
             named, sets = named + right, sets + 1
             if not right:
-                texts = [f"{d.log}: {d}" for d in fit.logs.differences]
+                texts = [f"{d.log}: {d}" for d in fit.comparison.differences]
                 print(f"{name} seed {seed}: log {at}, {what}, but {texts or 'no log'} named")
     days = 0
     for seed in range(first + 1000, first + 1000 + seeds * len(KINDS)):
         kind, logs, _, _ = odd_logs(arms[seed % len(arms)], seed, "daily")
         fit = feasid.fit(logs, kind.robot, diagnose=False, candidates=())
-        wrong, days = wrong + bool(fit.logs.differences), days + 1
-        if fit.logs.differences:
-            print(f"seed {seed}, friction by day: {[str(d) for d in fit.logs.differences]}")
+        wrong, days = wrong + bool(fit.comparison.differences), days + 1
+        if fit.comparison.differences:
+            print(f"seed {seed}, friction by day: {[str(d) for d in fit.comparison.differences]}")
     print(f"log and kind named in {named} of {sets}; false names in {wrong} of {days}")
 
 

@@ -78,8 +78,8 @@ def _fit_torques(request: FitRequest) -> FittedModel:
         notes=as_notes(notes),
         log_options=request.reading(answer.calibration.correction),
         options=request.options,
-        recordings=tuple(log for log in request.logs if isinstance(log, Recording)),
-        delay=solved.delay.value,
+        logs=tuple(log for log in request.logs if isinstance(log, Recording)),
+        torque_shift=solved.delay.value,
         calibration=answer.calibration,
         selected=answer.selection.entries,
         servo=request.servo,
@@ -90,7 +90,7 @@ def _fit_torques(request: FitRequest) -> FittedModel:
     logs = [replace(log, robot=wide) if isinstance(log, Reduced) and log.robot is None else log
             for log in request.logs]  # fmt: skip
     compared, more = compare_sources(fitted, logs)
-    return replace(fitted, logs=compared, notes=as_notes([*more, *notes]))
+    return replace(fitted, comparison=compared, notes=as_notes([*more, *notes]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,21 +80,29 @@ class FittedModel:
     description: Robot  #: what went in, with the joint terms that were fitted
     estimator: Estimator  #: decisions about the model
     estimate: Estimate  #: parameters, their covariance, noise, prior and bounds
-    reduced: Reduced  #: the log, its torques shifted by `delay`
+    reduced: Reduced  #: the log, its torques shifted by `torque_shift`
     equations: Reduced  #: what was fitted: `reduced`, or with robust weights or of the momentum
     notes: tuple[Note, ...] = ()  #: assumptions, derived signals, filters and rows left out
     log_options: Mapping[str, Any] = field(default_factory=dict)  #: how the log was prepared
     options: Mapping[str, Any] = field(default_factory=dict)  #: `FitOptions`, completed
-    delay: float = 0.0  #: by which `reduced` has torques shifted to their motion [s]
+    torque_shift: float = 0.0  #: of `reduced`, beside the delay in `log_options` [s]
     calibration: Calibration = field(default_factory=Calibration)  #: errors of the log
     selected: tuple[SelectionEntry, ...] = ()  #: rows of `selection`
     servo: ServoFit | None = None  #: of logs that have commands in place of torques
-    recordings: tuple[Recording, ...] = ()  #: the logs; empty for reduced data and after `load`
-    saved: LogEvidence | None = None  #: in place of the recordings, after `load`
-    logs: LogComparison | None = None  #: contributions of several logs; None for one log
+    logs: tuple[Recording, ...] = ()  #: empty for reduced data and after `load`
+    saved: LogEvidence | None = None  #: in place of the logs, after `load`
+    comparison: LogComparison | None = None  #: of several logs with each other; None for one log
     made: Mapping[str, Any] = field(default_factory=dict)  #: versions, time and hashes of a file
     #: the log's equations without the errors that were corrected; empty where it has none in memory
     rows: tuple[RunRows, ...] = field(default=(), repr=False)
+
+    @property
+    def delay(self) -> float:
+        """Time by which the log's torques are behind its motion, taken out; negative: ahead [s].
+
+        It includes the option `delay`; delays of single joints are in `calibration`.
+        """
+        return self.torque_shift - float(self.log_options.get("delay") or 0.0)
 
     @property
     def selection(self) -> pd.DataFrame:
@@ -289,7 +297,7 @@ class FittedModel:
             columns = [int(c) for c in self.base.independent]
             former = RowFormer(self.base.robot, columns, cutoff)
             rows = tuple(x for run in self._runs() if (x := former.rows_of(run)) is not None)
-        return HeldOutRows.from_rows(self._cross_validation, rows, self.delay)
+        return HeldOutRows.from_rows(self._cross_validation, rows, self.torque_shift)
 
     @cached_property
     def quality(self) -> Quality:
@@ -338,11 +346,11 @@ class FittedModel:
         unknown = np.full(self.robot.dof, np.nan)
         if self.saved is not None:
             return unknown if self.saved.simulated is None else self.saved.simulated
-        if not self.recordings or self.recordings[0].streamed:
+        if not self.logs or self.logs[0].streamed:
             return unknown
         with suppress(FeasidError):  # of loops, floating bases and short logs
             options: dict[str, Any] = {**self.test_options(), "windows": WINDOWS}
-            simulation = simulate(self.robot, self.recordings[0], horizon=SIMULATED, **options)
+            simulation = simulate(self.robot, self.logs[0], horizon=SIMULATED, **options)
             return np.asarray(simulation.rms[0])
         return unknown
 
@@ -405,7 +413,7 @@ class FittedModel:
         late = -float(self.log_options.get("delay") or 0.0)
         live = ((run, e, *live_velocity_errors(self.robot, run)) for run, e in errors)
         observed = ((*delayed_errors(run, e + f, late), p) for run, e, f, p in live)
-        law = ErrorLaw.from_errors(observed, gain, self.delay + late, self.robot.coordinates)
+        law = ErrorLaw.from_errors(observed, gain, self.delay, self.robot.coordinates)
         runs = () if self._rows is None else self._rows.runs
         return law.with_unseen_signs(unseen_friction(runs, self.evidence.friction))
 
@@ -423,7 +431,7 @@ class FittedModel:
         measured = self.base.experiment.measured_joints
         torque = True if measured is None else measured
         warmed = self.calibration.correction.with_warm_friction
-        for recording in (r for r in self.recordings if not r.streamed):
+        for recording in (r for r in self.logs if not r.streamed):
             motion = recording.motion(self.base.robot, torque=torque, **self.test_options())
             yield from (warmed(run, self.base.robot) for run in motion.runs if run.free is None)
 
@@ -565,6 +573,6 @@ def provenance(fit: FittedModel) -> dict[str, Any]:
         **{name: version(name) for name in ("numpy", "scipy", "pandas")},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "description": None if source is None else hashlib.sha256(source.text).hexdigest(),
-        "logs": [{"name": r.name, "sha256": content_digest(r)} for r in fit.recordings],
+        "logs": [{"name": r.name, "sha256": content_digest(r)} for r in fit.logs],
         "samples": fit.reduced.samples,
     }

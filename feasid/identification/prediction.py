@@ -34,7 +34,7 @@ def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> p
     rows = None
     if not robot_floats(fit.base.robot):
         both, measured = (fit.test_options(), options), fit.base.experiment.measured_joints
-        rows = find_shared_rows(fit.recordings, sources, fit.base.robot, both, measured)
+        rows = find_shared_rows(fit.logs, sources, fit.base.robot, both, measured)
     errors.attrs["leakage"] = rows or find_leakage(fit.reduced, reduced)
     return errors
 
@@ -45,7 +45,7 @@ def reduce_as_fitted(fit: FittedModel, source: Any) -> Reduced:
         part = restrict_terms(source, source.robot, fit.base)
     else:
         part = reduce([source], base=fit.base, **fit.test_options())
-    return part.with_shifted_torques(fit.delay) if fit.delay else part
+    return part.with_shifted_torques(fit.torque_shift) if fit.torque_shift else part
 
 
 def compare_sources(
@@ -119,7 +119,7 @@ def simulate_fit(
     """See `Fit.simulate`; `drive` has its command, kp and kd."""
     from feasid.identification.assessment.simulation import robot_as_described, simulate
 
-    if log is None and not fit.recordings:
+    if log is None and not fit.logs:
         raise InputError("reduced data hold no samples to simulate: pass the log")
     servo = None if fit.servo is None else fit.servo.servo
     given = drive["kp"] is not None or drive["kd"] is not None
@@ -128,7 +128,7 @@ def simulate_fit(
         options = {"delay": max(servo.delay, 0.0), **options}
     return simulate(
         fit.robot if robot is None else robot,
-        fit.recordings[0] if log is None else log,
+        fit.logs[0] if log is None else log,
         fitted=fit.robot,
         reference=robot_as_described(fit.base, fit.description, fit.reduced),
         horizon=horizon,

@@ -147,7 +147,7 @@ def kuka_like(seed):
     rng, log = np.random.default_rng(seed), feasid.datasets.load("kuka_lwr4")
     robot = log.attrs["robot"]
     fit = feasid.fit(log, friction=("viscous", "coulomb", "offset"), diagnose=False)
-    run = max(fit.recordings[0].motion(robot).runs, key=len)
+    run = max(fit.logs[0].motion(robot).runs, key=len)
     low = butter(3, CUTOFF, fs=run.rate, output="sos")
     q = sosfiltfilt(low, run.q, axis=0)
     dq = np.gradient(q, 1 / run.rate, axis=0)

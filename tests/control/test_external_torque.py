@@ -139,7 +139,7 @@ def test_a_log_that_was_not_fitted_alarms_at_most_as_often_as_promised(fit, expe
     log = simulate(fit.robot, fit.robot.values, 2, samples=3000, noise=0.02)
     (run,) = feasid.Recording.from_source(log).motion(fit.robot, **fit.test_options()).runs
     promised = expected * run.rate / len(run)
-    observer = feasid.ExternalTorque(fit, run.rate, promised, delay=fit.delay)
+    observer = feasid.ExternalTorque(fit, run.rate, promised, delay=fit.torque_shift)
     assert alarms(observer, run) <= expected < alarms(observer, run, 1.0 / WIDER)
 
 
@@ -176,7 +176,7 @@ def test_promised_alarms_on_parts_of_packaged_logs_that_were_not_fitted(name, pa
     recording = feasid.Recording.from_source(log[~fitted])
     runs = recording.motion(fit.robot, **fit.test_options()).runs
     promised = 100 / sum(len(r) / r.rate for r in runs)
-    observer = feasid.ExternalTorque(fit, runs[0].rate, promised, delay=fit.delay)
+    observer = feasid.ExternalTorque(fit, runs[0].rate, promised, delay=fit.torque_shift)
     whole, half = (sum(alarms(observer, r, share) for r in runs) for share in (1.0, 0.5))
     assert whole <= 100 < half
 

@@ -26,7 +26,7 @@ def run_seed():
 def test_the_log_that_differs_is_named_with_its_kind_and_size(what, run_seed):
     kind, logs, at, joint = odd_logs("kuka_lwr4", run_seed, what)
     fit = feasid.fit(logs, kind.robot, **FIT)
-    (difference,) = fit.logs.differences
+    (difference,) = fit.comparison.differences
     assert (difference.log, difference.kind) == (at, what)
     if what in ("friction", "gain"):
         assert difference.place == kind.robot.joints[joint]
@@ -35,9 +35,9 @@ def test_the_log_that_differs_is_named_with_its_kind_and_size(what, run_seed):
     if what == "load":
         mass = 0.1 * kind.delta[kind.robot.inertial_columns[:, -1]].sum()
         assert difference.size == pytest.approx(mass, rel=0.25)  # shared with neighbours
-    table = fit.logs.table
+    table = fit.comparison.table
     assert list(table["differs in"] != "agrees") == [k == at for k in range(5)]
-    errors = fit.logs.left_out[:, joint]  # -1: of all joints
+    errors = fit.comparison.left_out[:, joint]  # -1: of all joints
     assert errors[at] > 2 * np.median(np.delete(errors, at))
     assert table["information"].sum() == pytest.approx(1.0)
     (note,) = [n for n in fit.notes if n.code == "log-differs"]
@@ -48,7 +48,7 @@ def test_friction_that_differs_by_day_names_no_log(run_seed):
     assert DAILY["friction"] == ARM_FRICTION
     kind, logs, _, _ = odd_logs("kuka_lwr4", run_seed, "daily")
     fit = feasid.fit(logs, kind.robot, **FIT)
-    for difference in fit.logs.differences:  # one of 35 draws beyond the limit: p < .01
+    for difference in fit.comparison.differences:  # one of 35 draws beyond the limit: p < .01
         assert difference.kind == "friction"
         assert abs(np.log(difference.size)) > LIMIT * DAILY["friction"]
 
@@ -59,10 +59,10 @@ def test_the_table_is_saved_and_one_log_has_none(tmp_path):
     fit = feasid.fit(logs, kind.robot, **FIT)
     fit.save(tmp_path / "all.feasid")
     loaded = feasid.load(tmp_path / "all.feasid")
-    assert str(loaded.logs) == str(fit.logs)
-    pd.testing.assert_frame_equal(loaded.logs.drift, fit.logs.drift)
-    assert repr(loaded.logs.differences) == repr(fit.logs.differences) != "()"
-    assert feasid.fit(feasid.datasets.load("kuka_lwr4"), diagnose=False).logs is None
+    assert str(loaded.comparison) == str(fit.comparison)
+    pd.testing.assert_frame_equal(loaded.comparison.drift, fit.comparison.drift)
+    assert repr(loaded.comparison.differences) == repr(fit.comparison.differences) != "()"
+    assert feasid.fit(feasid.datasets.load("kuka_lwr4"), diagnose=False).comparison is None
 
 
 @pytest.mark.slow
@@ -103,13 +103,13 @@ def test_drift_of_friction_and_offsets_is_followed_from_log_to_log():
         values[wrist["fo"]] += offset
         logs.append(arm.log(true.with_values(values), seed=k))
     fit = feasid.fit(logs, robot, calibration=None, **FIT)
-    elbow, wrist = (fit.logs.drift.xs(j, level="joint") for j in ("elbow", "wrist"))
+    elbow, wrist = (fit.comparison.drift.xs(j, level="joint") for j in ("elbow", "wrist"))
     assert elbow["friction"].to_numpy() == pytest.approx(FRICTION, abs=WITHIN)
     offsets = wrist["offset"].to_numpy()
     assert offsets - offsets.mean() == pytest.approx(OFFSET, abs=WITHIN)
     assert wrist["friction"].to_numpy() == pytest.approx(1.0, abs=WITHIN)
     assert (wrist["friction std"] < WITHIN / 3).all()
-    assert fit.logs.drift["gain"].to_numpy() == pytest.approx(1.0, abs=BENT)
+    assert fit.comparison.drift["gain"].to_numpy() == pytest.approx(1.0, abs=BENT)
     assert len(fit.plot.drift().axes) == 3
     with pytest.raises(InputError, match="several logs"):
         feasid.fit(logs[0], robot, **FIT).plot.drift()

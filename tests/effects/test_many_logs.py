@@ -75,8 +75,10 @@ def test_files_of_reduced_logs_are_compared_as_the_logs_are(fleet_of_logs, tmp_p
     loaded = [feasid.Reduced.load(path) for path in paths]
     for source in (loaded, paths):
         fit = feasid.fit(source, robot)
-        assert [(d.log, d.kind, d.place) for d in fit.logs.differences] == [(2, "load", "hand")]
-        np.testing.assert_allclose(fit.logs.errors, live.logs.errors, rtol=1e-6)
+        assert [(d.log, d.kind, d.place) for d in fit.comparison.differences] == [
+            (2, "load", "hand")
+        ]
+        np.testing.assert_allclose(fit.comparison.errors, live.comparison.errors, rtol=1e-6)
 
 
 def test_a_log_that_is_named_as_different_is_a_doubt(fleet_of_logs):

@@ -98,7 +98,7 @@ def test_a_fit_without_a_prior_is_judged_by_the_noise_of_its_log(fit):
     bare = replace(fit, estimator=estimator, estimate=unsure)
     wanted = held_out_errors(estimator.cross_validate(fit.reduced), fit.beta)
     np.testing.assert_array_equal(bare.quality.errors.model, wanted.model)
-    assert bare.errors(fit.recordings[0].frame).attrs["predicted"]["all"] > 0
+    assert bare.errors(fit.logs[0].frame).attrs["predicted"]["all"] > 0
     assert bare.condition_number == pytest.approx(np.linalg.cond(fit.reduced.triangle()[0]))
 
 

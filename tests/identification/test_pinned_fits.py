@@ -66,7 +66,7 @@ def test_numbers_tables_and_sentences(case, name):
         "summary": [without_digits(x) for x in str(fit.summary(test)).split("\n")],
         "options": {k: repr(v) for k, v in fit.test_options().items()},
         "simulation": fit.simulate(horizon=(0.1, 0.3)),
-        "logs": fit.logs and table(fit.logs.table),
+        "logs": fit.comparison and table(fit.comparison.table),
         "torques": table(fit.predict(test)[100:140:20]),
     }
     assert_pinned(f"fit-{name}", results, FOUND)

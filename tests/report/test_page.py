@@ -164,7 +164,7 @@ def test_two_saved_fits_stand_side_by_side(fit, folder, monkeypatch, tmp_path, c
     model = str(folder / "arm.feasid")
     assert main(["report", model]) == 0
     assert (tmp_path / "report.html").read_text().count("<svg") == ROBOTS
-    fit.recordings[0].frame.to_csv(tmp_path / "log.csv", index=False)
+    fit.logs[0].frame.to_csv(tmp_path / "log.csv", index=False)
     assert main(["report", model, "--log", "log.csv", "--overwrite"]) == 0
     assert (tmp_path / "report.html").read_text().count("<svg") == fit.robot.dof + ROBOTS
     assert main(["report", model, model, "--out", "two.html"]) == 0

@@ -76,7 +76,7 @@ def test_legends_and_labels_stay_inside_for_any_number_of_joints(joints):
 
 
 def test_torques_are_compared_behind_the_low_pass_of_the_fit(fit):
-    log = fit.recordings[0].frame
+    log = fit.logs[0].frame
     prediction = PredictedLog.from_fit(fit)
     (t, measured, predicted), run = prediction.compared_torques[0], prediction.runs[0]
     taps = GaussianLowPass(prediction.cutoff, run.rate).taps
@@ -125,7 +125,7 @@ def test_the_map_has_a_mark_per_parameter(fit):
 
 
 def test_reduced_data_and_missing_extras_are_said(fit, monkeypatch):
-    log = fit.recordings[0].frame
+    log = fit.logs[0].frame
     reduced = feasid.fit(feasid.reduce(log, fit.description), diagnose=False)
     assert reduced.plot.parameters().axes
     with pytest.raises(InputError, match="pass the log"):

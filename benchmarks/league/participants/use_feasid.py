@@ -27,7 +27,7 @@ def logged(fit, task, t, torque):
     """Torques as the log's instruments record them: late, and with the gains that were found."""
     out, delay = torque.copy(), np.full(len(task.joints), fit.delay)
     for note in fit.notes:
-        if note.code == "calibrated" and note.values["kind"] in ("gain", "delay", "joint-delay"):
+        if note.code == "calibrated" and note.values["kind"] in ("gain", "joint-delay"):
             for joint, (size, *_) in zip(note.values["joints"], note.values["sizes"], strict=True):
                 rows = [j == joint or not joint for j in task.joints]
                 if note.values["kind"] == "gain":

@@ -62,8 +62,7 @@ class LiveSignals:
         offsets = fit.log_options.get("offsets") or {}
         zeros = np.array([float(offsets.get(j, 0.0)) for j in joints])
         factors = {k: np.array([unit_factor(units, k, j) for j in joints]) for k in KINDS}
-        logged = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
-        return cls(tuple(joints), factors, zeros, logged if delay is None else delay)
+        return cls(tuple(joints), factors, zeros, fit.delay if delay is None else delay)
 
     @property
     def converts(self) -> bool:

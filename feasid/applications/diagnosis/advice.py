@@ -144,8 +144,8 @@ def _diagnose_together(
         except FeasidError as error:
             findings.append(Finding("unusable", "error", str(error)))
         else:
-            if fitted.logs is not None:
-                notes, table = fitted.logs.notes, str(fitted.logs)
+            if fitted.comparison is not None:
+                notes, table = fitted.comparison.notes, str(fitted.comparison)
                 findings += [Finding(n.code, "warning", str(n), values=n.values) for n in notes]
     samples = sum(c.diagnosis.samples for c in checks)
     seconds = sum(c.diagnosis.duration for c in checks)
@@ -203,7 +203,7 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
     if robot_floats(robot) or any(run.free is not None for run in runs):
         return None
     own = tuple(fitted.calibration.correction.correct_run(run, robot) for run in runs)
-    decided = (fitted.reduced, fitted.estimator, fitted.delay, fitted.description)
+    decided = (fitted.reduced, fitted.estimator, fitted.torque_shift, fitted.description)
     setup = UncorrectedLog(base, fitted.options, own, float(cutoff), *decided)
     return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
 

@@ -225,7 +225,7 @@ def _information(fitted: Fit) -> tuple[int, float]:
 
 def _as_alike(alone: Fit, best: Fit) -> Fit:
     """The fit with the delay of the best log, and no less noise: sensors of a type are alike."""
-    change = best.delay - alone.delay
+    change = best.torque_shift - alone.torque_shift
     noise, least = alone.estimate.noise, best.estimate.noise
     rows, usual = least.correlation, noise.correlation / least.correlation
     common = Noise(np.maximum(noise.quick * usual, least.quick),
@@ -238,7 +238,7 @@ def _as_alike(alone: Fit, best: Fit) -> Fit:
     estimator = replace(alone.estimator, noise=common)
     estimate = replace(alone.estimate, noise=common, triangle=common.whitened_triangle(equations))
     return replace(alone, reduced=reduced, equations=equations, estimator=estimator,
-                   estimate=estimate, delay=best.delay)  # fmt: skip
+                   estimate=estimate, torque_shift=best.torque_shift)  # fmt: skip
 
 
 def _combine(

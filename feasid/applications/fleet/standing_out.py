@@ -1,6 +1,6 @@
 """What stands out in a robot of a fleet or in one of its logs: kind, place, size and file.
 
-The fit of a robot's logs compares them (`fit.logs`) and names a log that differs. Smaller changes
+The fit of a robot's logs compares them (`fit.comparison`) and names a log that differs. Smaller
 of friction, offsets and gains are judged by what changes between the logs of the other robots.
 """
 
@@ -52,8 +52,8 @@ def find_standing_out(fits: Mapping[str, Fit]) -> dict[str, list[Note]]:
             out[name].append(Note(text, e.effect, kind=e.effect, place=e.joint, size=e.value))
     torques = np.median([f.reduced.torque_norms / f.reduced.rows**0.5 for f in fits.values()], 0)
     # A load in one log changes friction and gains in all.
-    alike = {name: f.logs for name, f in fits.items()
-             if f.logs and all(n.code != "log-differs" for n in out[name])}  # fmt: skip
+    alike = {name: f.comparison for name, f in fits.items()
+             if f.comparison and all(n.code != "log-differs" for n in out[name])}  # fmt: skip
     for name, note in find_changes(alike, torques):
         out[name].append(note)
     return out
@@ -61,7 +61,7 @@ def find_standing_out(fits: Mapping[str, Fit]) -> dict[str, list[Note]]:
 
 def _findings(fitted: Fit) -> Iterator[Note]:
     """What is wrong with a robot's logs, without the advice for its fit after a semicolon."""
-    two = fitted.logs is not None and len(fitted.logs.names) == 2
+    two = fitted.comparison is not None and len(fitted.comparison.names) == 2
     for n in fitted.notes:
         # Of two logs without a third that agrees with one, all that changes by the day differs.
         daily = two and n.values.get("kind") == "everything"

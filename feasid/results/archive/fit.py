@@ -47,7 +47,7 @@ from feasid.robot.description import Robot, Source
 from feasid.robot.formats.mjcf.model import inline_includes
 from feasid.robot.formats.xml import TEXT, parse_xml
 
-FORMAT, VERSION = "feasid model", 7
+FORMAT, VERSION = "feasid model", 8
 
 MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 
@@ -100,7 +100,7 @@ class FitRecord:
     notes: tuple[Note, ...]
     log_options: Mapping[str, Any]
     options: Mapping[str, Any]
-    delay: float
+    torque_shift: float
     calibration: Calibration
     servo: ServoFit | None
     contact_errors: ErrorLaw | None
@@ -110,7 +110,7 @@ class FitRecord:
     log: FitEvidence | None = field(default=None)  #: errors on held-out parts
     simulated: Array | None = field(default=None)  #: deviations of short simulations
     outside: tuple[str, ...] = field(default=())  #: constraints that no certificate covers
-    logs: LogComparison | None = None
+    comparison: LogComparison | None = None
     selected: tuple[SelectionEntry, ...] = ()  #: effects that the search tested
 
 
@@ -142,7 +142,7 @@ NUMBERS = ("gap", "row_deviation", "evidence_weight")
 
 OF_ESTIMATOR = ("reference", "weights", "slack")
 OF_ESTIMATE = ("bounds", "noise", "prior_weight", "evidence", "systematic", "inconsistent")
-OF_FIT = ("notes", "delay", "calibration", "selected", "servo", "logs")
+OF_FIT = ("notes", "torque_shift", "calibration", "selected", "servo", "comparison")
 """Attributes that a record has by the same names."""
 
 

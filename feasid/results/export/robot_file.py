@@ -131,7 +131,7 @@ class Export:
 
 def find_offsets(fit: FittedModel, origin: str | Mapping[str, str] | None) -> tuple[Offset, ...]:
     """Origin of each offset, sensor or joint; `origin` is `offset_origin` of `Fit.write`."""
-    return classify_offsets(fit, origin, iterate_prepared_runs(fit, fit.recordings))
+    return classify_offsets(fit, origin, iterate_prepared_runs(fit, fit.logs))
 
 
 def verify_file(
@@ -143,7 +143,7 @@ def verify_file(
 ) -> pd.DataFrame:
     """Replay a log through a written file as another program reads it; see `Fit.verify`."""
     sensors = sensor_offsets(find_offsets(fit, origin), fit.robot)
-    return client_errors(fit, path, client, log, fit.recordings, sensors)
+    return client_errors(fit, path, client, log, fit.logs, sensors)
 
 
 def write_fit(
@@ -231,7 +231,7 @@ def _file_errors(
     seen = parameters_read_by_client(model, path) + damping
     reread = model.robot.with_values(seen)
     columns = {"fit": model.relative_error}
-    logs = {"": (model.reduced, tuple(model.recordings))}
+    logs = {"": (model.reduced, tuple(model.logs))}
     if test is not None:
         other = reduce(test, base=model.base, **model.test_options())
         columns["fit on the test"] = model.errors_of(other)

@@ -122,9 +122,9 @@ def select_recording(fit: FittedModel, log: Any) -> Recording:
     """The given log, or the first one of the fit."""
     if log is not None:
         return Recording.from_source(log)
-    if not fit.recordings:
+    if not fit.logs:
         raise InputError("reduced data hold no samples to draw: pass the log, fit.plot(log)")
-    return fit.recordings[0]
+    return fit.logs[0]
 
 
 SCHEMA, VERSION = "feasid report", 2

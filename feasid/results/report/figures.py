@@ -426,7 +426,7 @@ class Plots:
 
     def drift(self) -> Figure:
         """How friction, offsets and gains change from log to log, of a fit of several logs."""
-        logs = self.fit.logs
+        logs = self.fit.comparison
         if logs is None:
             raise InputError("drift is drawn of a fit of several logs: feasid.fit([first, second])")
         titles = ("friction, as a factor", "offset [N m or N]", "torque, as a factor")

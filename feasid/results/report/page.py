@@ -129,7 +129,7 @@ def write_report(
         if tests
         else None
     )
-    fitted = open_sources(log) if log is not None else fit.recordings
+    fitted = open_sources(log) if log is not None else fit.logs
     simulation = _simulate(fit, [*tests, *fitted])
     told = report_contents(fit, tested, tests, fitted, command, simulation)
     pictures = _encode_figures(fit, fitted)
