@@ -170,7 +170,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         ("format 2, meaning 0; .*fit again", {"model.json": older}),
         ("format is 'else'", {"model.json": foreign}),
         ("wings", {"model.json": with_part(wings=2)}),
-        ("delay must be a number, not .x", {"model.json": with_part(delay="x")}),
+        ("torque_shift must be a number, not .x", {"model.json": with_part(torque_shift="x")}),
         ("notes must be a sequence", {"model.json": with_part(notes=[1])}),
         ("its numbers", {"model.json": with_part(numbers={"is": "mapping", "items": []})}),
         ("which does not belong to it", {"model.json": with_part(noise={"is": "Path", "of": {}})}),

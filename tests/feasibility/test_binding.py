@@ -302,7 +302,7 @@ SAMPLE, CAMPAIGN = 60, 20_000
 def test_no_mutant_is_taken_for_what_a_reader_holds(count):
     """A false acceptance raises; what the binding refuses holds as a file."""
     pytest.importorskip("pinocchio")
-    from binding_mutants import campaign
+    from benchmarks.binding_mutants import campaign
 
     found = campaign(count, seed=count)
     assert found["mutants"] == count

@@ -1,7 +1,7 @@
 """What stands out in a robot of a fleet or in one of its logs: kind, place, size and file.
 
 The fit of a robot's logs compares them (`fit.comparison`) and names a log that differs. Smaller
-of friction, offsets and gains are judged by what changes between the logs of the other robots.
+changes of friction, offsets and gains are judged by those between the logs of other robots.
 """
 
 from __future__ import annotations
