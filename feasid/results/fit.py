@@ -269,10 +269,12 @@ class Fit(Displayed, FittedModel):
         """Write the identified robot, and compute the torque errors of programs that read the file.
 
         The format follows from the path: ``.urdf``, ``.xml`` (MJCF), ``.sdf``, else that of the
-        robot's own file, whose text is kept except for the numbers that change. Masses, first
-        moments and inertias in the file are those of the fit. Friction terms that the format lacks
-        are approximated by viscous and Coulomb friction. Terms that the format cannot hold are
-        listed and written to a sidecar, which `load_robot` reads with the file.
+        robot's own file, whose text is kept except for the numbers that change. Bodies move in the
+        file as in the fit. A body of the fit is a link with all links that are fixed to it; these
+        keep their described masses in a file, and the link has the rest of the body's. Friction
+        terms that the format lacks are approximated by viscous and Coulomb friction. Terms that the
+        format cannot hold are listed and written to a sidecar, which `load_robot` reads with the
+        file.
 
         Parameters
         ----------

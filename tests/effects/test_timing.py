@@ -23,6 +23,7 @@ def test_half_a_sample_is_found_told_and_taken_out():
     (note,) = told(fit)
     assert note.values["delay"] * RATE == pytest.approx(0.5, abs=SHARE)
     assert "behind the motion" in note
+    assert fit.delay == note.values["delay"]
     error = np.abs(fit.beta - late.truth(fit.base)) / fit.base_table["std"]
     assert np.mean(error < 1.96) > 0.88
 
@@ -50,6 +51,7 @@ def test_longer_delays_are_taken_out_unless_the_log_is_to_stay(samples):
     assert not [n for n in fit.notes if n.code == "long-delay"]
     assert abs(entry.value[0] * RATE - samples) < DEVIATIONS * entry.deviation[0] * RATE
     assert fit.log_options["delay"] == -entry.value[0]
+    assert fit.delay * RATE == pytest.approx(samples, abs=SHARE)  # the whole of it
     fit = feasid.fit(late, arm.robot, diagnose=False, calibration=None)
     assert not told(fit)
     (note,) = [n for n in fit.notes if n.code == "long-delay"]
