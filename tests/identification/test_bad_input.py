@@ -38,7 +38,7 @@ REFERENCES = {
     "impossible": (three(ROUND, FLAT), ["pseudo-inertia of rod", "feasid.correct"]),
     "negative": (-three(ROUND), ["pseudo-inertia of upper", "feasid.correct"]),
     "of another robot": (np.tile(ROUND, 2), ["each of 3 bodies", "robot.names", "got 20"]),
-    "by rows of another robot": (np.ones((7, 10)), ["ten numbers per body"]),
+    "by rows of another robot": (np.ones((7, 10)), ["each of 3 bodies", "got 70"]),
 }
 
 
