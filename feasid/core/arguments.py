@@ -166,7 +166,7 @@ def _check_function(function: Any) -> Any:
             result = function(*plan.convert_all(args), **taken)
         except MemoryError as error:
             raise LimitError(
-                f"{function.__name__} needs more memory than there is: {error}; "
+                f"{plan.function} needs more memory than there is: {error}; "
                 "give it less data at a time"
             ) from error
         return escape_controls(result) if returns_text and type(result) is str else result

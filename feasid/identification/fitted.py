@@ -85,7 +85,7 @@ class FittedModel:
     notes: tuple[Note, ...] = ()  #: assumptions, derived signals, filters and rows left out
     log_options: Mapping[str, Any] = field(default_factory=dict)  #: how the log was prepared
     options: Mapping[str, Any] = field(default_factory=dict)  #: `FitOptions`, completed
-    torque_shift: float = 0.0  #: of `reduced`, beside the delay in `log_options` [s]
+    torque_shift: float = 0.0  #: of `reduced`, added to the delay in `log_options` [s]
     calibration: Calibration = field(default_factory=Calibration)  #: errors of the log
     selected: tuple[SelectionEntry, ...] = ()  #: rows of `selection`
     servo: ServoFit | None = None  #: of logs that have commands in place of torques
@@ -98,7 +98,7 @@ class FittedModel:
 
     @property
     def delay(self) -> float:
-        """Time by which the log's torques are behind its motion, taken out; negative: ahead [s].
+        """Time by which the log's torques are behind its motion, corrected; negative: ahead [s].
 
         It includes the option `delay`; delays of single joints are in `calibration`.
         """

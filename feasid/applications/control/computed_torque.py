@@ -97,7 +97,7 @@ class ComputedTorque(CompiledDynamics):
         """
         out = self.inverse_dynamics(q, dq, ddq)
         # Inputs as well: torques need not depend on a joint's position.
-        if not all(map(math.isfinite, (*q, *dq, *ddq, *out))):  # type: ignore[misc]
+        if not all(map(math.isfinite, (*q, *dq, *ddq, *out.tolist()))):  # type: ignore[misc]
             return self._holding_torques({"q": q, "dq": dq, "ddq": ddq})
         self._last = np.array(q, dtype=np.float64)
         return self._limit_torque(out)

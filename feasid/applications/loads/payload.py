@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -58,9 +58,6 @@ from feasid.robot.dynamics.kinematics import nodes, propagate
 from feasid.robot.dynamics.newton_euler import WrenchRegressor
 from feasid.robot.formats.fit_robot import resolve_robot
 from feasid.robot.inertia import change_frame, to_mass_com_inertia
-
-if TYPE_CHECKING:
-    pass
 
 SURE = 3.0
 """A mass that is negative by so many of its standard deviations is rejected."""

@@ -104,8 +104,8 @@ def _sort_rows_by_time(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], l
         doubled = int((steps == 0).sum())
         if doubled:
             own = np.flatnonzero(codes == code)
-            at = own[np.flatnonzero(steps == 0)]
-            after = own[np.flatnonzero(steps == 0) + 1]
+            repeats = np.flatnonzero(steps == 0)
+            at, after = own[repeats], own[repeats + 1]
             same = all(np.array_equal(x[after], x[at], equal_nan=True) for x in raw.values.values())
             findings.append(
                 Finding(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.errors import (
@@ -49,6 +50,11 @@ class JointTrack:
 
     stamps: array[int] = field(default_factory=lambda: array("q"))
     signals: dict[str, array[float]] = field(default_factory=dict)
+
+    @property
+    def times(self) -> npt.NDArray[np.int64]:
+        """The stamps [ns]."""
+        return np.array(self.stamps, dtype=np.int64)
 
 
 def read_bag(
@@ -187,7 +193,7 @@ def _append_message(
 def _check_clocks(tracks: Mapping[str, JointTrack], path: str) -> None:
     """Refuse stamps of a joint that go back: sorted, two passes would be mixed sample by sample."""
     for name, track in tracks.items():
-        stamps = np.array(track.stamps, dtype=np.int64)
+        stamps = track.times
         back = np.flatnonzero(np.diff(stamps) < 0)
         if back.size:
             k = int(back[0])
@@ -208,13 +214,12 @@ def _merge_tracks(tracks: dict[str, JointTrack], notes: list[str]) -> pd.DataFra
     import pandas as pd
 
     leader = max(tracks, key=lambda name: len(tracks[name].stamps))
-    stamps = np.array(tracks[leader].stamps, dtype=np.int64)
+    stamps = tracks[leader].times
     period = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0
     columns: dict[str, Array] = {"t": (stamps - stamps[0]) * 1e-9}
     absent: dict[str, list[str]] = {}
     for name, track in tracks.items():
-        own = np.array(track.stamps, dtype=np.int64)
-        rows, missed = _nearest_messages(own, stamps, period)
+        rows, missed = _nearest_messages(track.times, stamps, period)
         if missed:
             notes.append(f"joint {name!r} has no message near {missed} of {len(stamps)} times")
         for signal, word in SIGNALS.items():

@@ -65,7 +65,7 @@ def read_matlab(path: Path, how: LogReading) -> pd.DataFrame:
                 path=str(path),
             )
         most = unpacked_limit(file, how.max_bytes, LEAST)
-        _check_packed_size(file, path, most)
+        _check_variables(file, path, most)
         file.seek(0)
         try:
             arrays, unread = _read_version_5(file, path, most)
@@ -118,8 +118,11 @@ def _read_version_5(file: Any, path: Path, most: int) -> tuple[dict[str, Any], l
     return {name: read[name] for name in names}, unread
 
 
-def _check_packed_size(file: IO[bytes], path: Path, most: int) -> None:
-    """Refuse variables that unpack beyond reason, by unpacking them in steps that are not kept."""
+def _check_variables(file: IO[bytes], path: Path, most: int) -> None:
+    """Refuse files that are cut off, and variables that unpack beyond reason.
+
+    Variables are unpacked in steps that are not kept.
+    """
     file.seek(126)
     order = "<" if file.read(2) == b"IM" else ">"
     total, at, end = 0, HEADER_BYTES, file_size(file)
