@@ -231,9 +231,13 @@ def find_period(runs: Sequence[Run]) -> float | None:
         spectrum = np.fft.rfft(speed, 2 * size, axis=0)
         same = np.fft.irfft((np.abs(spectrum) ** 2).sum(axis=1))[:size]
         power = np.append(0.0, np.cumsum((speed**2).sum(axis=1)))
-        lags = np.arange(1, int(LONGEST_PERIOD * size))
+        lags = np.arange(int(LONGEST_PERIOD * size) + 1)
         both = power[size - lags] + power[size] - power[lags]
-        apart = np.sqrt(np.maximum(both - 2 * same[lags], 0.0) / np.maximum(both, 1e-300))
+        apart = np.maximum(both - 2 * same[lags], 0.0) / np.maximum(both, 1e-300)
+        # A period lies between two samples: a parabola through three of them has its minimum there.
+        slope, bend = (apart[2:] - apart[:-2]) / 2, np.diff(apart, 2)
+        step = np.divide(-slope, bend, out=np.zeros(len(bend)), where=bend > np.abs(slope))
+        lags, apart = lags[1:-1] + step, np.sqrt(np.maximum(apart[1:-1] + step * slope / 2, 0.0))
         left = (np.maximum.accumulate(apart) > REPEATS) & (lags >= SHORTEST_PERIOD * SIGNAL_RATE)
         apart[~left] = np.inf
         if left.any() and apart.min() < REPEATS and (best is None or apart.min() < best[0]):
