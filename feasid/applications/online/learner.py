@@ -199,42 +199,40 @@ class Learner:
 
     # -- blocks ------------------------------------------------------------------------------
 
-    def _learn(self, block: SampleBlock) -> None:
-        """Turn a block into equations, predict them, and learn them."""
+    def _learn(self, raw: SampleBlock) -> None:
+        """Turn a block into equations, predict them, and learn them; with one BLAS thread."""
         with self._one_thread():
-            self._learn_block(block)
-
-    def _learn_block(self, raw: SampleBlock) -> None:
-        if raw.lost:
-            self._checks.skip(raw.lost)
-            self._bad.extend([self.block] * (raw.lost // self.block))
-        usable, fresh = self._checks.find_usable(raw.q, raw.tau, raw.dq, raw.t)
-        self._bad.append(int(np.count_nonzero(~usable)))
-        if self._bad[-1] > self.gate.rules.bad * self.block:
-            self._detector.begin_batch()  # what came just before may be as bad, and is no change
-        parts = []
-        for first, last in usable_stretches(usable, fresh):
-            if fresh[first]:
-                self.equations.reset()
-                self._grid.reset()
-            parts.append(self._equations_of(raw, slice(first, last)))
-        self._learnt = raw.time
-        if usable.any() and not any(age.size for _, age in parts):
-            self._still += self.block  # at rest: nothing is learnt, and nothing forgotten
-            return
-        self._still = 0
-        self._pending = True
-        sizes = [len(s) + 1 for s in self.equations.plan.nonzero_columns]
-        rows = [
-            np.concatenate([np.empty((k, 0)), *(part[j] for part, _ in parts)], axis=1)
-            for j, k in enumerate(sizes)
-        ]
-        age = np.concatenate([np.empty(0), *(old for _, old in parts)])
-        if age.size:
-            self._predict(rows)
-        self._store.add(rows, age, self.block)
-        self._invariant.fade(self.block)
-        self._since += self.block
+            if raw.lost:
+                self._checks.skip(raw.lost)
+                self._bad.extend([self.block] * (raw.lost // self.block))
+            usable, fresh = self._checks.find_usable(raw.q, raw.tau, raw.dq, raw.t)
+            self._bad.append(int(np.count_nonzero(~usable)))
+            if self._bad[-1] > self.gate.rules.bad * self.block:
+                # What came just before may be as bad, and is no change.
+                self._detector.begin_batch()
+            parts = []
+            for first, last in usable_stretches(usable, fresh):
+                if fresh[first]:
+                    self.equations.reset()
+                    self._grid.reset()
+                parts.append(self._equations_of(raw, slice(first, last)))
+            self._learnt = raw.time
+            if usable.any() and not any(age.size for _, age in parts):
+                self._still += self.block  # at rest: nothing is learnt, and nothing forgotten
+                return
+            self._still = 0
+            self._pending = True
+            sizes = [len(s) + 1 for s in self.equations.plan.nonzero_columns]
+            rows = [
+                np.concatenate([np.empty((k, 0)), *(part[j] for part, _ in parts)], axis=1)
+                for j, k in enumerate(sizes)
+            ]
+            age = np.concatenate([np.empty(0), *(old for _, old in parts)])
+            if age.size:
+                self._predict(rows)
+            self._store.add(rows, age, self.block)
+            self._invariant.fade(self.block)
+            self._since += self.block
 
     def _equations_of(self, raw: SampleBlock, part: slice) -> tuple[list[Array], Array]:
         """Equations of the next samples, where a joint moves, and their ages."""
@@ -379,9 +377,15 @@ class Learner:
             other = np.sqrt(sum(e for _, e, _ in self._errors) / rows)
         bad = sum(self._bad) / (len(self._bad) * self.block) if self._bad else 0.0
         q = self._posture if np.isfinite(self._posture).all() else np.zeros(self.robot.dof)
-        estimated, nominal = (
-            np.linalg.eigvalsh(self._mass_matrix(x, q)) for x in (delta, self.problem.nominal)
-        )
+        spectra = []
+        for values in (delta, self.problem.nominal):
+            if self._model is None:  # no generated code: by unit accelerations
+                matrix = mass_matrix(self.robot, values, q)
+            else:
+                self._model.use(self.base.K @ values)
+                matrix = self._model.mass_matrix(q)
+            spectra.append(np.linalg.eigvalsh(matrix))
+        estimated, nominal = spectra
         rate, clock = self._checks.wrong_rate, ""
         if rate is not None:
             clock = f"the stamps say {rate:.4g} samples per second, and rate is {self.rate:g}"
@@ -403,10 +407,3 @@ class Learner:
         decision = self.gate.decide(evidence)
         self.decisions = (*self.decisions, decision)[-MAX_KEPT_DECISIONS:]
         return decision
-
-    def _mass_matrix(self, delta: Array, q: Array) -> Array:
-        """The mass matrix by generated code if possible, else by unit accelerations."""
-        if self._model is None:
-            return mass_matrix(self.robot, delta, q)
-        self._model.use(self.base.K @ delta)
-        return self._model.mass_matrix(q)

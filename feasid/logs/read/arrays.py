@@ -71,8 +71,13 @@ def frame_of_table(table: Any) -> pd.DataFrame:
     """A table of Arrow or polars, column by column; missing cells become NaN."""
     import pandas as pd
 
-    if hasattr(table, "column_names"):
-        return _arrow_to_frame(_readable_columns(table))
+    if hasattr(table, "column_names"):  # Arrow's; pictures, structures and long lists stay out
+        types = import_module("pyarrow").types
+        columns = {f.name: _count_columns(types, f.type) for f in table.schema}
+        if len(table):
+            lists = [f.name for f in table.schema if _is_list_of_numbers(types, f.type)]
+            columns |= _list_lengths(table.slice(0, 1), lists)
+        return _arrow_to_frame(table.select([name for name, count in columns.items() if count]))
     cells = ((str(n), table[n]) for n in table.columns)
     return pd.DataFrame(
         {
@@ -80,16 +85,6 @@ def frame_of_table(table: Any) -> pd.DataFrame:
             for n, x in cells
         }
     )
-
-
-def _readable_columns(table: Any) -> Any:
-    """An Arrow table without columns of pictures, structures and long lists."""
-    types = import_module("pyarrow").types
-    columns = {f.name: _count_columns(types, f.type) for f in table.schema}
-    if len(table):
-        lists = [f.name for f in table.schema if _is_list_of_numbers(types, f.type)]
-        columns |= _list_lengths(table.slice(0, 1), lists)
-    return table.select([name for name, count in columns.items() if count])
 
 
 def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.DataFrame:

@@ -219,27 +219,22 @@ def _merge_tracks(tracks: dict[str, JointTrack], notes: list[str]) -> pd.DataFra
     columns: dict[str, Array] = {"t": (stamps - stamps[0]) * 1e-9}
     absent: dict[str, list[str]] = {}
     for name, track in tracks.items():
-        rows, missed = _nearest_messages(track.times, stamps, period)
-        if missed:
-            notes.append(f"joint {name!r} has no message near {missed} of {len(stamps)} times")
+        times = track.times
+        # Of the two messages around each stamp the nearer one, if it is within half a period.
+        right = np.clip(np.searchsorted(times, stamps), 1, max(1, len(times) - 1))
+        left, right = right - 1, np.minimum(right, len(times) - 1)
+        rows = np.where(stamps - times[left] <= times[right] - stamps, left, right)
+        far = np.abs(times[rows] - stamps) > period / 2
+        if far.any():
+            notes.append(f"joint {name!r} has no message near {far.sum()} of {len(stamps)} times")
         for signal, word in SIGNALS.items():
             values = np.array(track.signals[signal])
             if np.isnan(values).all():
                 absent.setdefault(signal, []).append(name)
                 continue
-            columns[f"{word}_{name}"] = np.where(rows >= 0, values[rows], np.nan)
+            columns[f"{word}_{name}"] = np.where(far, np.nan, values[rows])
     notes += [f"{s} absent for {', '.join(names)}" for s, names in absent.items()]
     return pd.DataFrame(columns)
-
-
-def _nearest_messages(own: Any, wanted: Any, period: float) -> tuple[Any, int]:
-    """Index of the message nearest to each wanted time within half a period, else -1."""
-    right = np.clip(np.searchsorted(own, wanted), 1, max(1, len(own) - 1))
-    earlier = right - 1
-    right = np.minimum(right, len(own) - 1)
-    closer = np.where(wanted - own[earlier] <= own[right] - wanted, earlier, right)
-    far = np.abs(own[closer] - wanted) > period / 2
-    return np.where(far, -1, closer), int(far.sum())
 
 
 register_format(

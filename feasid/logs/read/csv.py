@@ -185,7 +185,9 @@ def _read_header(
         notes.append(f"line {first} states how columns are separated: {text.strip()}")
         lines.go_to_next()
         first, delimiter, text = lines.line, delimiter or said[1], lines.peek() or ""
-    delimiter = delimiter or _guess_delimiter(text)
+    if not delimiter:  # the most frequent one; without any, one blank
+        most = max(DELIMITERS, key=text.count)
+        delimiter = most if most in text else " " if " " in text.strip() else ","
     fields = _split_fields(text, delimiter)
     if names is not None:
         return _Header(first, delimiter, None, [str(n) for n in names], notes)
@@ -215,12 +217,6 @@ def _refuse_stray_carriage_returns(data: bytes, path: str) -> None:
     if lone := LONE_RETURN.search(data):
         line = data.count(FEED, 0, lone.start()) + 1
         raise _line_error(path, line, "a carriage return stands inside the line")
-
-
-def _guess_delimiter(text: str) -> str:
-    count = {d: text.count(d) for d in DELIMITERS}
-    best = max(DELIMITERS, key=lambda d: count[d])
-    return best if count[best] else " " if " " in text.strip() else ","
 
 
 def _split_fields(text: str, delimiter: str) -> list[str]:
@@ -375,8 +371,17 @@ register_format(LogFormat("csv", (".csv", ".txt", ".tsv", ".dat", ""), read_csv_
 
 def _read_text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
     """The file's bytes as UTF-8, decompressed with a limit."""
-    zipped = path.suffix.lower() == ".gz"
-    data = _gunzip(file, path, max_bytes) if zipped else read_rest(file, path, max_bytes)
+    if path.suffix.lower() == ".gz":
+        limit = unpacked_limit(file, max_bytes)
+        try:
+            with gzip.open(file) as unzipped:
+                data = unzipped.read(limit + 1)
+        except (EOFError, OSError, zlib.error) as error:
+            raise LogError(f"{path}: damaged gzip file: {error}", path=str(path)) from error
+        if len(data) > limit:
+            raise expansion_error(path, limit)
+    else:
+        data = read_rest(file, path, max_bytes)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return data.decode("utf-16").encode()
@@ -385,18 +390,6 @@ def _read_text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
                 f"{path}: not UTF-16 at byte offset {error.start}", path=str(path)
             ) from None
     return data.removeprefix(b"\xef\xbb\xbf")
-
-
-def _gunzip(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
-    limit = unpacked_limit(file, max_bytes)
-    try:
-        with gzip.open(file) as unzipped:
-            data = unzipped.read(limit + 1)
-    except (EOFError, OSError, zlib.error) as error:
-        raise LogError(f"{path}: damaged gzip file: {error}", path=str(path)) from error
-    if len(data) > limit:
-        raise expansion_error(path, limit)
-    return data
 
 
 def read_csv(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from feasid.core.errors import LimitError, LogError
 from feasid.core.files import is_regular, read_whole
@@ -56,17 +56,15 @@ def _names_of_lists(path: Path) -> dict[str, list[str]]:
     text = read_whole(file, MOST_INFO)
     try:
         features = json.loads(text)["features"].items()
-        return {str(name): _flat_names(feature) for name, feature in features}
+        lists = {str(name): feature.get("names") or [] for name, feature in features}
+        for name, joints in lists.items():
+            if isinstance(joints, dict):  # lists by group
+                lists[name] = [
+                    j for group in joints.values() if isinstance(group, list) for j in group
+                ]
+        return {name: [ENDINGS.sub("", str(j)) for j in joints] for name, joints in lists.items()}
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise LogError(f"{file}: no description of a LeRobot dataset", path=str(file)) from error
-
-
-def _flat_names(feature: Any) -> list[str]:
-    """Names of a feature: a list, or lists by group."""
-    names = feature.get("names") or []
-    if isinstance(names, dict):
-        names = [name for group in names.values() if isinstance(group, list) for name in group]
-    return [ENDINGS.sub("", str(name)) for name in names]
 
 
 register_format(

@@ -163,7 +163,15 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame
                 if data.dtype.kind not in "iufb" or data.ndim not in (1, 2) or not data.size:
                     unread.append("/".join(place))
                     continue
-                _check_filters(data, place, path)
+                # What passes one filter twice unpacks without bounds.
+                created = data.id.get_create_plist()
+                used = [created.get_filter(k)[0] for k in range(created.get_nfilters())]
+                if len({*used}) < len(used) or any(number not in FILTERS for number in used):
+                    raise LogError(
+                        f"{path}: {'/'.join(place)} is packed by other filters than "
+                        f"{', '.join(FILTERS.values())}, each once; save it again with one of them",
+                        path=str(path),
+                    )
                 total += 8 * int(data.size)
                 if total > most:
                     raise LimitError(
@@ -193,18 +201,6 @@ def _datasets(h5py: Any, group: Any, place: tuple[str, ...] = ()) -> Iterator[tu
             yield from _datasets(h5py, member, (*place, str(name)))
         elif isinstance(member, h5py.Dataset) and not member.is_virtual and not member.external:
             yield (*place, str(name)), member
-
-
-def _check_filters(data: Any, place: tuple[str, ...], path: Path) -> None:
-    """Refuse ways of packing that are unknown, or applied twice, which unpacks without bounds."""
-    created = data.id.get_create_plist()
-    used = [created.get_filter(k)[0] for k in range(created.get_nfilters())]
-    if len({*used}) < len(used) or any(number not in FILTERS for number in used):
-        raise LogError(
-            f"{path}: {'/'.join(place)} is packed by other filters than "
-            f"{', '.join(FILTERS.values())}, each once; save it again with one of them",
-            path=str(path),
-        )
 
 
 register_format(LogFormat("matlab", (".mat",), read_matlab))

@@ -13,7 +13,7 @@ import sqlite3
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
@@ -135,7 +135,9 @@ class BagReader:
         address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(address, uri=True)) as database:
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(size, MOST_CHUNK))
-            database.set_progress_handler(_step_limit(size), CHECKED_EVERY)
+            # SQLite stops where this is true: a file of this size would not take so many looks.
+            looks = iter(range((FREE_STEPS + STEPS_PER_BYTE * size) // CHECKED_EVERY))
+            database.set_progress_handler(lambda: next(looks, None) is None, CHECKED_EVERY)
             (pages,), (each,) = (database.execute(f"PRAGMA page_{x}").fetchone()
                                  for x in ("count", "size"))  # fmt: skip
             if pages * each > size:
@@ -268,12 +270,6 @@ def _check_plain_table(database: sqlite3.Connection, table: str, path: Path) -> 
     is_plain = len(texts) == 1 and texts[0].startswith("CREATE TABLE")
     if not is_plain or any(hidden for *_, hidden in columns):
         raise LogError(f"{path}: damaged or no ROS 2 bag: no plain table {table!r}", path=str(path))
-
-
-def _step_limit(size: int) -> Callable[[], bool]:
-    """A function that says at every look of SQLite's whether a file of this size took too long."""
-    looks = iter(range((FREE_STEPS + STEPS_PER_BYTE * size) // CHECKED_EVERY))
-    return lambda: next(looks, None) is None
 
 
 def _too_large(path: Path, start: int, size: int, most: int) -> LimitError:

@@ -153,8 +153,11 @@ def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None
         members["equations.npz"] = fit.equations.to_bytes()
     with suppress(CertificateError):
         members["certificate.json"] = json.dumps(fit.certificate.data)
-    if fit.robot.source is not None:
-        members["description"] = _standalone_text(fit.robot.source)
+    if (source := fit.robot.source) is not None:
+        members["description"] = source.text
+        if source.format == "mjcf":
+            with suppress(FeasidError):  # files that it includes, if they still exist
+                members["description"] = inline_includes(parse_xml(source.text, source.path))
     head = {"format": FORMAT, "version": VERSION}
     write_record(path, _record(fit), KNOWN, head, members, overwrite)
 
@@ -204,14 +207,6 @@ def _record(fit: FittedModel) -> FitRecord:
 
 def _attributes(owner: Any, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(owner, name) for name in names}
-
-
-def _standalone_text(source: Source) -> bytes:
-    """A description with the files that it includes, if they still exist."""
-    if source.format == "mjcf":
-        with suppress(FeasidError):
-            return inline_includes(parse_xml(source.text, source.path))
-    return source.text
 
 
 def _source_record(source: Source) -> SourceRecord:
