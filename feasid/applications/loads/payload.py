@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -294,7 +294,12 @@ def payload(
     SolverError
         No solution passed verification.
     """
-    without = _fit_unloaded(loaded, unloaded, robot, options)
+    if not isinstance(unloaded, Fit):
+        without = fit(unloaded, resolve_robot(loaded, robot), **options)
+    elif given := [*options, *(["robot"] if robot is not None else [])]:
+        raise InputError(f"{given[0]} is already set by the fit: leave it out", option=given[0])
+    else:
+        without = unloaded
     parts = [reduce_as_fitted(without, source) for source in open_sources(loaded)]
     base, reduced = without.base, sum(parts[1:], parts[0])
     try:
@@ -322,18 +327,6 @@ def payload(
         )
     notes = [*([scale] if scale else []), *notes]
     return replace(load, notes=as_notes(notes), level=level, reasons=tuple(reasons))
-
-
-def _fit_unloaded(loaded: Any, unloaded: Any, robot: Any, options: LoadOptions) -> Fit:
-    """The fit of the robot without the load; a given one as it is."""
-    if isinstance(unloaded, Fit):
-        ignored = [*options, *(["robot"] if robot is not None else [])]
-        if ignored:
-            raise InputError(
-                f"{ignored[0]} is already set by the fit: leave it out", option=ignored[0]
-            )
-        return unloaded
-    return fit(unloaded, resolve_robot(loaded, robot), **options)
 
 
 def load_from_reduced(

@@ -260,7 +260,10 @@ class Uses:
         """Every use, graded by its number alone."""
         e = self.quality.evidence
         graded = gravity(e), feed_forward(e), contact(e, self.push, e.masses.sum()), weighing(e)
-        return (*graded, self._simulation(), self._masses())
+        known = float(self.known_masses)
+        why = (f"{known:g} of {len(e.masses)} known to 20 % from this log; "
+               f"{e.masses.sum():.3g} kg in all.")  # fmt: skip
+        return (*graded, self._simulation(), Use("masses", known, "bodies", "", why))
 
     def _simulation(self) -> Use:
         e, known = self.quality.evidence, np.isfinite(self.simulated)
@@ -273,12 +276,6 @@ class Uses:
         unit = "deg" if e.units[k] == "N m" else "cm"
         why = f"{e.joints[k]} is {size[k]:.2g} {unit} off within 0.1 s in open loop."
         return Use("simulation", float(size[k]), unit, e.joints[k], why)
-
-    def _masses(self) -> Use:
-        e, known = self.quality.evidence, self.known_masses
-        of = f"{known} of {len(e.masses)} known to 20 % from this log"
-        why = f"{of}; {e.masses.sum():.3g} kg in all."
-        return Use("masses", float(known), "bodies", "", why)
 
     def grade(self, use: Use) -> str:
         """The grade, lowered by findings."""

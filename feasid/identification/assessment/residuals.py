@@ -6,7 +6,6 @@ model lacks a term or the log has a fault. The functions that predict most of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,8 +77,18 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
             continue
         window = GaussianLowPass(float(models.reduced.cutoff or 0.0), run.rate)
         shared = _functions_of_motion(run, window, rows.t[mine], number % rows.step, rows.step)
-        for j, torque in enumerate(rows.torque[mine].T):
-            functions = _functions_of_joint(j, torque, rows.slope[mine, j], shared)
+        t = shared["time"]
+        for j, (sign, torque) in enumerate(zip(shared["sign"], rows.torque[mine].T, strict=True)):
+            slow = [shared[kind][j] for kind in ("sign", "breakaway", "sticking")]
+            functions = {  # by the kind that a message names
+                "position": shared["position"],
+                "speed": np.vstack([shared["speed"], shared["quadratic"][j]]),
+                "speed near standstill": np.vstack(slow),
+                "acceleration": shared["acceleration"],
+                "load": np.vstack([sign * np.abs(torque), torque]),
+                "time": np.vstack([t, t * sign, t**2]),
+                "rate of the torque, as a delay would": rows.slope[mine, j][None],
+            }
             moving = np.abs(shared["moving"][j]) > MOVING
             parts[j].append((errors[mine, j], moving, functions))
     return tuple(
@@ -115,22 +124,6 @@ def _functions_of_motion(
         "breakaway": filtered(sign * np.exp(-((speed / BREAKAWAY) ** 2))),
         "sticking": filtered(np.tanh(speed / STICKING)),
         "quadratic": v * np.abs(v),
-    }
-
-
-def _functions_of_joint(
-    j: int, torque: Array, slope: Array, shared: Mapping[str, Array]
-) -> dict[str, Array]:
-    """Functions (k, rows) by the kind that a message names."""
-    sign, t = shared["sign"][j], shared["time"]
-    return {
-        "position": shared["position"],
-        "speed": np.vstack([shared["speed"], shared["quadratic"][j]]),
-        "speed near standstill": np.vstack([sign, shared["breakaway"][j], shared["sticking"][j]]),
-        "acceleration": shared["acceleration"],
-        "load": np.vstack([sign * np.abs(torque), torque]),
-        "time": np.vstack([t, t * sign, t**2]),
-        "rate of the torque, as a delay would": slope[None],
     }
 
 

@@ -456,9 +456,12 @@ class _SimulationWindows:
             self.step,
             self._window_feedback(many),
         )
-        off = simulated - np.tile(self._measured_positions(), (many, 1, 1))
+        places = [(self.motion.runs[r], k) for r, k in self.starts]
+        measured = [[np.interp(self._step_times(run, k), np.arange(len(run)), x) for x in run.q.T]
+                    for run, k in places]  # fmt: skip
+        off = simulated - np.tile(np.swapaxes(measured, 1, 2), (many, 1, 1))
         groups = [off[k * count : (k + 1) * count] for k in range(many)]
-        ends, rms = self._horizon_ends(), []
+        ends, rms = [1 + max(1, round(h / self.step)) for h in self.horizons], []
         for group in groups:
             # The median over windows; a window that is lost counts as infinitely wrong.
             squared = np.where(np.isfinite(group), group, np.inf) ** 2
@@ -500,14 +503,6 @@ class _SimulationWindows:
         """Ends of all steps, in samples of the run."""
         return np.asarray(start + run.rate * self.step * np.arange(self.steps + 1))
 
-    def _measured_positions(self) -> Array:
-        out = []
-        for r, k in self.starts:
-            run = self.motion.runs[r]
-            at = self._step_times(run, k)
-            out.append(np.stack([np.interp(at, np.arange(len(run)), x) for x in run.q.T], axis=1))
-        return np.array(out)
-
     def _step_means(self, signals: Sequence[Array], *, delay: float | None = None) -> Array:
         """Means of each run's signal over all steps, shape (windows, steps, dof).
 
@@ -525,9 +520,6 @@ class _SimulationWindows:
             total = np.stack([np.interp(at, samples, s) for s in sums[r].T], axis=1)
             out.append(np.diff(total, axis=0) / (run.rate * self.step))
         return np.array(out)
-
-    def _horizon_ends(self) -> list[int]:
-        return [1 + max(1, round(h / self.step)) for h in self.horizons]
 
     def inertia_share(self, robot: Robot, noise: Robot) -> Array:
         """rms(M a) by a model over rms(residual) of the fit behind the low-pass, per joint."""

@@ -118,7 +118,10 @@ class GainProblem:
         """
         best = self.fit(ServoLaw(kind))
         if terms is not None or kind != "position":
-            return self._with_terms(best, tuple(terms or ())), []
+            rest = tuple(t for t in terms or () if t != "weight")
+            found = self.fit(replace(best.law, terms=rest), best) if rest else best
+            shared = self._with_share(found) if "weight" in (terms or ()) else None
+            return shared or found, []
         tried = [best]
         while trials := [*self._further(best)]:
             tried += trials
@@ -130,11 +133,6 @@ class GainProblem:
             chosen = trials[max(better, key=lambda k: gains[k])]
             best = self._without_superfluous(chosen, best.law.terms)
         return best, tried
-
-    def _with_terms(self, plain: LawFit, terms: tuple[str, ...]) -> LawFit:
-        rest = tuple(t for t in terms if t != "weight")
-        found = self.fit(replace(plain.law, terms=rest), plain) if rest else plain
-        return (self._with_share(found) or found) if "weight" in terms else found
 
     def _further(self, best: LawFit) -> Iterator[LawFit]:
         """Yield the fits with one more term each."""
