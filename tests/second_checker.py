@@ -67,6 +67,7 @@ def numbers(items, n):
 def signs(matrix):
     """Elementary symmetric functions of the eigenvalues, by Faddeev and LeVerrier."""
     n = len(matrix)
+    entries = [[(m, x) for m, x in enumerate(row) if x] for row in matrix]
     power = [[F(0)] * n for _ in range(n)]
     coefficient, out = F(1), []
     for k in range(1, n + 1):
@@ -74,8 +75,7 @@ def signs(matrix):
             [power[i][j] + (coefficient if i == j else 0) for j in range(n)] for i in range(n)
         ]
         power = [
-            [sum((matrix[i][m] * shifted[m][j] for m in range(n)), F(0)) for j in range(n)]
-            for i in range(n)
+            [sum((x * shifted[m][j] for m, x in row), F(0)) for j in range(n)] for row in entries
         ]
         coefficient = -sum((power[i][i] for i in range(n)), F(0)) / k
         out.append((-1) ** k * coefficient)
