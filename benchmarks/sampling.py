@@ -127,8 +127,8 @@ def coverage(count: int) -> None:
             way = [x[::50].copy() for x in test]
             right = feasid.inverse_dynamics(truth, *way)
             for found in fit.calibration.confirmed:  # its robots take positions as logged
-                if found.mistake.kind == "zero":
-                    way[0][:, found.mistake.joint] -= found.value[0]
+                if found.at.kind == "zero":
+                    way[0][:, found.at.joint] -= found.value[0]
             drawn = (r.with_gravity(truth.gravity) for r in fit.sample(200, seed=seed))
             torques = np.array([feasid.inverse_dynamics(r, *way) for r in drawn])
             low, high = np.quantile(torques, (0.05, 0.95), axis=0)

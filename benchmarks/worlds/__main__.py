@@ -158,7 +158,7 @@ def examine(world: World) -> Record:
 
 def _entry(world: World, entry: Any) -> Record:
     """A mistake that a fit took out, with how many deviations it is from the truth."""
-    kind, joint, truth = entry.mistake.kind, entry.mistake.joint, world.truth
+    kind, joint, truth = entry.at.kind, entry.at.joint, world.truth
     known = {
         "zero": lambda: -truth.joint_zeros[joint],
         "gain": lambda: np.log(truth.gains[joint]),

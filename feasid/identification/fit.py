@@ -16,7 +16,6 @@ from feasid.core.errors import InputError, NotEnoughDataError
 from feasid.core.notes import Note, as_notes
 from feasid.identification.effects.calibration import Calibration, allow
 from feasid.identification.effects.corrected_log import (
-    NO_BIAS,
     UncorrectedLog,
     has_rows,
     make_uncorrected_log,
@@ -81,7 +80,7 @@ def _fit_torques(request: FitRequest) -> FittedModel:
         logs=tuple(log for log in request.logs if isinstance(log, Recording)),
         torque_shift=solved.delay.value,
         calibration=answer.calibration,
-        selected=answer.selection.entries,
+        selected=answer.selection.results,
         servo=request.servo,
         rows=tuple(solved.rows),
     )
@@ -160,31 +159,31 @@ def _identify_reduced(request: FitRequest) -> _Answer:
         solved = _solve(request, narrow, restrict_terms(aligned, wide.robot, narrow), delay)
         fewer = without_restless(terms, robot, solved.estimate.delta, selection.usual)
         if fewer == terms:
-            notes, selection = selection.term_notes(terms), selection.drop_rejected((), terms)
+            notes, selection = selection.notes_of_terms(terms), selection.drop_rejected((), terms)
             return _Answer(solved, Calibration(), selection, notes)
         terms = fewer
 
 
 def _fit_with_effects(request: FitRequest, setup: UncorrectedLog, plain: _Solution) -> _Answer:
     """The fit with what a search found, and with errors that all rows of the log share."""
-    entered = enter_effects(setup, plain.estimate, request.words)
-    trial, selection, solved = entered.corrected.trial, entered.selection, plain
+    selection, solved = enter_effects(setup, plain.estimate, request.words), plain
+    trial = selection.trial
+    assert trial is not None
     if trial is not selection.plain:
-        delay = entered.remaining_delay(plain.delay)
+        delay = selection.remaining_delay(plain.delay)
         solved = _solve(request, trial.base, trial.reduced, delay, trial.correction)
     elif not request.by_torques:
         solved = _solve(request, plain.base, plain.reduced, plain.delay)
     weight = min(plain.estimate.evidence_weight, COVARIANCE_WEIGHT)
-    allowance = allow(entered.corrected, weight, selection.gains_by_mistake, selection.alike)
+    calibration, spread = allow(trial, weight, selection.gains_by_effect, selection.alike)
     # Another log of this robot has the same tilt, but not the same rounding of positions.
-    estimate = solved.estimate.with_systematic(allowance.spread, recurring=True)
-    counted = request.options["calibration"] is not None
-    bias = resolution_bias(trial) if counted else NO_BIAS
-    estimate = estimate.with_systematic(bias.spread)
-    notes, rows = [*bias.notes, *solved.notes], trial.rows.parts
-    solved = replace(solved, estimate=estimate, notes=notes, rows=rows)
-    notes = [*entered.notes, *selection.notes]
-    return _Answer(solved, allowance.calibration, selection, notes)
+    estimate = solved.estimate.with_systematic(spread, recurring=True)
+    notes = [*solved.notes]
+    if request.options["calibration"] is not None:
+        bias, more = resolution_bias(trial)
+        estimate, notes = estimate.with_systematic(bias), [*more, *notes]
+    solved = replace(solved, estimate=estimate, notes=notes, rows=trial.rows.parts)
+    return _Answer(solved, calibration, selection, selection.notes)
 
 
 def _solve(

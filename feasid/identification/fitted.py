@@ -6,7 +6,7 @@ import hashlib
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
@@ -21,7 +21,7 @@ from feasid.core.errors import CertificateError, FeasidError, InputError
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.identification.effects.calibration import Calibration
-from feasid.identification.effects.selection import SelectionEntry
+from feasid.identification.effects.table import EffectResult
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import CrossValidation
@@ -87,7 +87,7 @@ class FittedModel:
     options: Mapping[str, Any] = field(default_factory=dict)  #: `FitOptions`, completed
     torque_shift: float = 0.0  #: of `reduced`, added to the delay in `log_options` [s]
     calibration: Calibration = field(default_factory=Calibration)  #: errors of the log
-    selected: tuple[SelectionEntry, ...] = ()  #: rows of `selection`
+    selected: tuple[EffectResult, ...] = ()  #: rows of `selection`
     servo: ServoFit | None = None  #: of logs that have commands in place of torques
     logs: tuple[Recording, ...] = ()  #: empty for reduced data and after `load`
     saved: LogEvidence | None = None  #: in place of the logs, after `load`
@@ -117,8 +117,14 @@ class FittedModel:
         """
         import pandas as pd
 
-        columns = [f.name for f in fields(SelectionEntry)]
-        return pd.DataFrame([astuple(entry) for entry in self.selected], columns=columns)
+        columns = ["effect", "joint", "value", "deviation", "unit"]
+        columns += ["gain", "certainty", "entered", "why"]
+        rows = []
+        for r in self.selected:
+            value, deviation = (r.at.effect.factor * x[0] for x in (r.value, r.deviation))
+            numbers = value, deviation, r.at.effect.unit, r.gain, r.certainty
+            rows.append([r.at.kind, r.joint, *numbers, r.entered, r.why])
+        return pd.DataFrame(rows, columns=columns)
 
     # -- parameters ----------------------------------------------------------------------------
 

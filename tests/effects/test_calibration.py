@@ -10,7 +10,7 @@ from feasid.core.errors import InputError
 from feasid.identification.effects import calibration
 from feasid.identification.effects.calibration import is_credible
 from feasid.identification.effects.corrections import LogCorrection
-from feasid.identification.effects.table import Mistake
+from feasid.identification.effects.table import EffectAt
 from feasid.robot.joint_terms import FRICTION
 
 pytest.importorskip("mujoco")
@@ -47,7 +47,7 @@ WORSE = 1.02
     ],
 )
 def test_what_is_taken_out_differs_from_none_and_can_be(kind, value, deviation, wanted):
-    mistake = Mistake(kind, -1 if kind == "delay" else 2)
+    mistake = EffectAt(kind, -1 if kind == "delay" else 2)
     correction = LogCorrection({mistake: np.array([value])})
     trial = SimpleNamespace(correction=correction, setup=SimpleNamespace(sample_time=1e-3))
     covariance = np.array([[deviation**2]])
@@ -64,7 +64,7 @@ def tilted(request):
 
 def test_a_tilted_base_is_found_and_taken_out(tilted):
     world, plain, fit = tilted
-    (entry,) = (e for e in fit.calibration.confirmed if e.mistake.kind == "tilt")
+    (entry,) = (e for e in fit.calibration.confirmed if e.at.kind == "tilt")
     truth = world.truth.physics.gravity
     angle = np.linalg.norm(np.cross(fit.robot.gravity, truth)) / np.linalg.norm(truth) ** 2
     assert angle < TILT_DEVIATIONS * np.linalg.norm(entry.deviation), world
@@ -112,7 +112,7 @@ def test_the_time_in_which_joints_warm_up_is_found():
     """All joints of this simulation warm up with 12 s; the log has 22 s."""
     world = make_world("ur5", "drift", draw_seed())
     fit = feasid.fit(world.log, world.robot, diagnose=False)
-    warm = [e.mistake for e in fit.calibration.confirmed if e.mistake.kind == "warm-up"]
+    warm = [e.at for e in fit.calibration.confirmed if e.at.kind == "warm-up"]
     (time,) = {mistake.number for mistake in warm}
     assert time == pytest.approx(12.0, rel=WARM_TIME), world
     assert any(f"a time constant of {time:.2g} s" in note for note in fit.notes)

@@ -42,7 +42,7 @@ def test_friction_is_chosen_without_the_delay_that_the_fit_takes_out():
         feasid.fit(first, log.attrs["robot"], diagnose=False, **more)
         for more in ({"candidates": ()}, {})
     )
-    assert [e.mistake.kind for e in fit.calibration.confirmed] == ["delay"]
+    assert [e.at.kind for e in fit.calibration.confirmed] == ["delay"]
     assert fit.errors(second)["all"] <= NO_WORSE * plain.errors(second)["all"]
     kept, usual = (f.joint_terms["fc"] for f in (fit, plain))
     assert (kept >= 0.5 * usual).all()

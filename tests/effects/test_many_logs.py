@@ -53,7 +53,7 @@ def test_joints_that_warm_up_in_every_log_are_found_in_several_as_in_one():
     errors = {}
     for count in (1, 2, 3):
         fit = feasid.fit(logs[:count], world.robot, diagnose=False)
-        assert "warm-up" in {e.mistake.kind for e in fit.calibration.confirmed}, (seed, count)
+        assert "warm-up" in {e.at.kind for e in fit.calibration.confirmed}, (seed, count)
         errors[count] = fit.errors(warm)["all"]
     assert max(errors[2], errors[3]) < max(AS_GOOD * errors[1], FLOOR), (seed, errors)
 

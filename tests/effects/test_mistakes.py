@@ -10,7 +10,7 @@ import feasid
 from feasid.identification.effects.corrections import LogCorrection, corrected_options
 from feasid.identification.effects.log_findings import in_log_columns
 from feasid.identification.effects.score import without_negative_part
-from feasid.identification.effects.table import EFFECTS, Mistake, Place, horizontal_axes
+from feasid.identification.effects.table import EFFECTS, Around, EffectAt, horizontal_axes
 from feasid.logs.checks.findings import Finding
 from feasid.logs.motion import Run
 from feasid.robot.joint_terms import FURTHER_FRICTION
@@ -30,7 +30,7 @@ def correction(**values):
     """Of mistakes by kind: values by joint, or of the robot."""
     return LogCorrection(
         {
-            Mistake(kind.replace("_", "-"), joint): np.atleast_1d(value)
+            EffectAt(kind.replace("_", "-"), joint): np.atleast_1d(value)
             for kind, given in values.items()
             for joint, value in (given.items() if isinstance(given, dict) else [(-1, given)])
         }
@@ -73,8 +73,8 @@ def test_columns_of_a_tilt_are_its_derivatives_at_any_tilt(gravity, angles):
     wanted = [(weight(angles + m) - weight(angles - m)).T / (2 * STEP) for m in moves]
     down = correction(tilt=angles).correct_robot(upright).gravity
     part = SimpleNamespace(run=SimpleNamespace(q=Q), filter_smooth_function=lambda f, *x: f(*x))
-    place = Place(None, part, Mistake("tilt"), robot.with_gravity(down), None, upright.gravity)
-    columns = EFFECTS["tilt"].columns(place)
+    around = Around(None, part, EffectAt("tilt"), robot.with_gravity(down), None, upright.gravity)
+    columns = EFFECTS["tilt"].columns(around)
     assert np.linalg.norm(columns - wanted) < FIRST_ORDER * np.linalg.norm(wanted)
 
 
@@ -108,7 +108,7 @@ def test_friction_of_cold_joints_fades_with_its_time_constant():
     dq = np.array([[1.0, -0.5], [1.0, 0.0], [-1.0, 0.5], [1.0, 1.0]])
     zeros = np.zeros((4, 2))
     run = Run("", 1.0, np.arange(4), t, zeros, dq, zeros, zeros + 7.0)
-    cold = LogCorrection({Mistake("warm-up", 1, 5.0): np.array([0.3, 0.2])})
+    cold = LogCorrection({EffectAt("warm-up", 1, 5.0): np.array([0.3, 0.2])})
     found = cold.correct_run(run, ROBOT).tau
     np.testing.assert_array_equal(found[:, 0], 7.0)
     dry, viscous = 0.3 * np.sign(dq[:, 1]), 0.2 * dq[:, 1]
@@ -118,7 +118,7 @@ def test_friction_of_cold_joints_fades_with_its_time_constant():
 
 
 def test_steps_are_limited_and_stay_with_their_mistakes():
-    tilt, zero = Mistake("tilt"), Mistake("zero", 2)
+    tilt, zero = EffectAt("tilt"), EffectAt("zero", 2)
     start = LogCorrection({zero: np.array([0.1])})
     found = start.add_step([tilt, zero], np.array([0.01, -9.0, 0.05]))
     np.testing.assert_allclose(

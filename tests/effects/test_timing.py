@@ -47,7 +47,7 @@ def test_longer_delays_are_taken_out_unless_the_log_is_to_stay(samples):
     columns = [f"tau_{j}" for j in arm.robot.joints]
     late[columns] = late[columns].shift(samples).bfill().ffill()
     fit = feasid.fit(late, arm.robot, diagnose=False)
-    (entry,) = (e for e in fit.calibration.confirmed if e.mistake.kind == "delay")
+    (entry,) = (e for e in fit.calibration.confirmed if e.at.kind == "delay")
     assert not [n for n in fit.notes if n.code == "long-delay"]
     assert abs(entry.value[0] * RATE - samples) < DEVIATIONS * entry.deviation[0] * RATE
     assert fit.log_options["delay"] == -entry.value[0]

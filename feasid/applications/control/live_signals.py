@@ -40,7 +40,7 @@ class LiveSignals:
         Raises InputError: the fit has corrections that cannot be made sample by sample, or it read
         commands.
         """
-        wrong = [e for e in fit.calibration.confirmed if e.mistake.kind in NOT_LIVE]
+        wrong = [e for e in fit.calibration.confirmed if e.at.kind in NOT_LIVE]
         if wrong:
             names = ", ".join(e.joint for e in wrong)
             raise InputError(

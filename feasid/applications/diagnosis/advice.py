@@ -31,7 +31,7 @@ from feasid.identification.effects.log_check import (
 )
 from feasid.identification.effects.log_findings import check_excitation
 from feasid.identification.effects.search import SIMPLE, EffectSearch
-from feasid.identification.effects.table import EFFECTS, Mistake
+from feasid.identification.effects.table import EFFECTS, EffectAt
 from feasid.identification.estimation.held_out import RULES
 from feasid.identification.regression.reduce import Log, complete_filter_options, open_sources
 from feasid.logs.checks.findings import Diagnosis, Finding, sort_findings
@@ -208,7 +208,7 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
     return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
 
 
-def find_shared_motor(trial: CorrectedLog) -> tuple[Mistake, float] | None:
+def find_shared_motor(trial: CorrectedLog) -> tuple[EffectAt, float] | None:
     """The motor of two joints that saves most of the held-out error, and the share.
 
     A ratio other than a power of two is one more coefficient, and must save as much more; where
@@ -222,7 +222,7 @@ def find_shared_motor(trial: CorrectedLog) -> tuple[Mistake, float] | None:
     pairs = [p for p in pairs if frozenset(robot.joints[j] for j in p) not in known]
     best = EffectSearch.best_of(
         trial,
-        [Mistake("coupling", j, r, k) for j, k in pairs for r in RATIOS],
+        [EffectAt("coupling", j, r, k) for j, k in pairs for r in RATIOS],
         lambda m: EQUAL_RATIOS ** abs(np.log2(abs(m.number))),
     )
     if best is None:

@@ -44,12 +44,12 @@ def find_standing_out(fits: Mapping[str, Fit]) -> dict[str, list[Note]]:
     # Joints of every robot warm up, and few logs show it.
     faults = {e.name for e in EFFECTS.values() if e.kind == "sensor" and not e.timed}
     corrected = [(name, e) for name, f in fits.items() for e in f.selected
-                 if e.entered and e.effect in faults]  # fmt: skip
-    count = Counter((e.effect, e.joint) for _, e in corrected)
+                 if e.entered and e.at.kind in faults]  # fmt: skip
+    count = Counter((e.at.kind, e.joint) for _, e in corrected)
     for name, e in corrected:
-        if 2 * count[e.effect, e.joint] <= len(fits):
-            text = f"{e.effect} of {e.joint or 'the robot'} {e.value:.2g} {e.unit}"
-            out[name].append(Note(text, e.effect, kind=e.effect, place=e.joint, size=e.value))
+        if 2 * count[e.at.kind, e.joint] <= len(fits):
+            size = e.at.effect.factor * e.value[0]
+            out[name].append(Note(str(e), e.at.kind, kind=e.at.kind, place=e.joint, size=size))
     torques = np.median([f.reduced.torque_norms / f.reduced.rows**0.5 for f in fits.values()], 0)
     # A load in one log changes friction and gains in all.
     alike = {name: f.comparison for name, f in fits.items()

@@ -311,8 +311,8 @@ def payload(
         text = f"{refusal} The fit without the load is {without.quality.level}: {why}"
         raise InputError(text, **refusal.data) from refusal
     # A log without the load hardly shows a wrist's zero, about which the load is turned.
-    zeros = [e for e in without.calibration.confirmed if e.mistake.kind == "zero"]
-    turn = np.sqrt(sum(float(e.deviation @ e.deviation) for e in zeros))
+    zeros = [e.deviation for e in without.calibration.confirmed if e.at.kind == "zero"]
+    turn = float(np.linalg.norm(zeros))
     spread = np.hypot(load.centre_std, turn * np.linalg.norm(load.centre))
     load = replace(load, centre_std=spread)
     scale = scale_note(without.reduced, base, without.options["units"])

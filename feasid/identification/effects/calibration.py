@@ -25,7 +25,7 @@ from feasid.identification.effects.corrections import (
     wide_widths,
 )
 from feasid.identification.effects.joint_terms import friction_by_drive
-from feasid.identification.effects.table import EFFECTS, Mistake, size_of
+from feasid.identification.effects.table import EffectAt, EffectResult
 from feasid.identification.estimation.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -59,80 +59,46 @@ model is right; a torque gain that the log of a KUKA arm supported at once, but 
 log, came out as 1.2 deviations. Tilts, zeros and delays of simulated mistakes are beyond 3.5."""
 
 
-@dataclass(frozen=True, eq=False)
-class Calibrated:
-    """A mistake of the log that its fit confirmed or allows for."""
-
-    mistake: Mistake
-    joint: str
-    value: Array  #: [SI]
-    deviation: Array  #: [SI]
-    confirmed: bool = False  #: whether it was taken out; otherwise the covariance allows for it.
-    gain: float = 0.0  #: share by which the held-out error fell; 0 where nothing was taken out.
-    alternatives: tuple[str, ...] = ()  #: joints whose zero or gain would explain the log as well.
-
-    def __str__(self) -> str:
-        return EFFECTS[self.mistake.kind].sentence(self.mistake, self.size)
-
-    @property
-    def size(self) -> str:
-        """The value with its deviation and unit, and whose it is."""
-        kind = EFFECTS[self.mistake.kind]
-        value, deviation = kind.factor * self.value, kind.factor * self.deviation
-        way = kind.ways[int(value[0] < 0)]
-        own = slice(1 if kind.first else None)
-        value, deviation = value[own], deviation[own]
-        shown = value[0] if len(value) == 1 and not way else np.linalg.norm(value)
-        text = f"{shown:.3g} +- {np.linalg.norm(deviation):.2g} {kind.unit} {way}".rstrip()
-        if self.joint:
-            text = f"{self.joint} {text}"
-        if self.alternatives:
-            others = " or ".join(self.alternatives)
-            text += f" (or {others}: the log does not show which of them)"
-        return text
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(Displayed):
-    """Mistakes of a log: those that its fit took out, and those that it allows for."""
+    """Errors of a log: those that its fit corrected, and those that it allows for."""
 
-    entries: tuple[Calibrated, ...] = ()  #: the confirmed ones first.
+    entries: tuple[EffectResult, ...] = ()  #: the corrected ones first.
     #: Shape (3,): in the base's frame [m / s^2].
     gravity: Array = field(default_factory=lambda: np.zeros(3))
 
     @property
-    def confirmed(self) -> tuple[Calibrated, ...]:
+    def confirmed(self) -> tuple[EffectResult, ...]:
         """The corrections of the log or the robot."""
-        return tuple(e for e in self.entries if e.confirmed)
+        return tuple(e for e in self.entries if e.entered)
 
     @property
     def correction(self) -> LogCorrection:
         """The corrections, as parameters."""
-        return LogCorrection({e.mistake: e.value for e in self.confirmed})
+        return LogCorrection({e.at: np.array(e.value) for e in self.confirmed})
 
     @property
     def notes(self) -> list[Note]:
         """The corrections, a sentence for each kind."""
         out = []
-        for kind in dict.fromkeys(e.mistake.kind for e in self.confirmed):
-            own = [e for e in self.confirmed if e.mistake.kind == kind]
-            sizes = ", ".join(e.size for e in own)
-            effect = EFFECTS[kind]
+        for kind in dict.fromkeys(e.at.kind for e in self.confirmed):
+            same = [e for e in self.confirmed if e.at.kind == kind]
+            first, effect = same[0], same[0].at.effect
             text = (
-                f"{effect.sentence(own[0].mistake, sizes)}; the fit corrects this, which lowers "
-                f"the cross-validation error by {own[0].gain:.0%}{effect.remark}"
+                f"{first.at.sentence(', '.join(e.size for e in same))}; the fit corrects this, "
+                f"which lowers the cross-validation error by {first.gain:.0%}{effect.remark}"
             )
             numbers = {
-                "joints": [e.joint for e in own],
-                "sizes": [e.value.tolist() for e in own],
-                "deviations": [e.deviation.tolist() for e in own],
+                "joints": [e.joint for e in same],
+                "sizes": [[*e.value] for e in same],
+                "deviations": [[*e.deviation] for e in same],
             }
             doubt = {"confirmed": True} if effect.doubtful else {}
-            out.append(Note(text, "calibrated", kind=kind, gain=own[0].gain, **numbers, **doubt))
+            out.append(Note(text, "calibrated", kind=kind, gain=first.gain, **numbers, **doubt))
         return out
 
     def frame(self) -> pd.DataFrame:
-        """All mistakes as a table.
+        """All errors as a table.
 
         Columns kind, joint, value, deviation, unit, confirmed and gain; a row per parameter.
         """
@@ -140,48 +106,41 @@ class Calibration(Displayed):
 
         columns = ["kind", "joint", "value", "deviation", "unit", "confirmed", "gain"]
         data = [
-            [e.mistake.kind, e.joint, k.factor * v, k.factor * d, k.unit, e.confirmed, e.gain]
+            [e.at.kind, e.joint, k.factor * v, k.factor * d, k.unit, e.entered, e.gain]
             for e in self.entries
-            for k in (EFFECTS[e.mistake.kind],)
+            for k in (e.at.effect,)
             for v, d in zip(e.value, e.deviation, strict=True)
         ]
         return pd.DataFrame(data, columns=columns)
 
     def display(self) -> Display:
-        """The corrections, and how much of all other mistakes the log leaves possible."""
-        taken = [str(e) for e in self.confirmed]
-        rest = [str(e) for e in self.entries if not e.confirmed]
-        return Display("calibration by the fit's own log", [], taken, rest, "calibration.frame()")
+        """The corrections, and how much of all other errors the log leaves possible."""
+        corrected = [str(e) for e in self.confirmed]
+        possible = [str(e) for e in self.entries if not e.entered]
+        title = "calibration by the fit's own log"
+        return Display(title, [], corrected, possible, "calibration.frame()")
 
 
-@dataclass(frozen=True, eq=False)
-class Corrected:
-    """A log without errors, its feasible model, and which errors were corrected."""
-
-    trial: CorrectedLog
-    active: tuple[Mistake, ...] = ()
-
-
-def correctable_mistakes(setup: UncorrectedLog, widths: Mapping[str, float]) -> list[Mistake]:
-    """Mistakes of this log that a fit can correct."""
+def correctable_effects(setup: UncorrectedLog, widths: Mapping[str, float]) -> list[EffectAt]:
+    """Errors of this log that a fit can correct."""
     robot = setup.base.robot
     turning = [j for j in setup.joints if robot.bodies[j].dof == 1]
-    out = [Mistake(k) for k in ("tilt", "delay") if k in widths]
+    out = [EffectAt(k) for k in ("tilt", "delay") if k in widths]
     if not robot.gravity.any():
         out = [m for m in out if m.kind != "tilt"]
     if "zero" in widths:
-        out += [Mistake("zero", j) for j in turning]
+        out += [EffectAt("zero", j) for j in turning]
     if "gain" in widths:
-        out += [Mistake("gain", j) for j in setup.joints]
+        out += [EffectAt("gain", j) for j in setup.joints]
     if "delay" in widths:
-        out += [Mistake("joint-delay", j) for j in setup.joints]
+        out += [EffectAt("joint-delay", j) for j in setup.joints]
     if widths and (seconds := setup.seconds):
-        out += [Mistake("warm-up", j, seconds / 2) for j in setup.joints]
+        out += [EffectAt("warm-up", j, seconds / 2) for j in setup.joints]
     return out
 
 
 def is_credible(
-    trial: CorrectedLog, group: Sequence[Mistake], covariance: Array, step: Array
+    trial: CorrectedLog, group: Sequence[EffectAt], covariance: Array, step: Array
 ) -> bool:
     """Whether errors of a log, after this last `step`, are found, significant and possible.
 
@@ -205,14 +164,14 @@ def is_credible(
     return float(values @ np.linalg.pinv(covariance, hermitian=True) @ values) > LEAST_DEVIATIONS**2
 
 
-def with_best_time(trial: CorrectedLog, group: Sequence[Mistake]) -> list[Mistake]:
+def with_best_time(trial: CorrectedLog, group: Sequence[EffectAt]) -> list[EffectAt]:
     """Warm-ups of a trial without them, with the time constant that explains most of the log.
 
     One time for all joints is known many times better than one of each.
     """
     score, seconds = trial.score_tests, trial.setup.seconds
 
-    def at(time: float) -> list[Mistake]:
+    def at(time: float) -> list[EffectAt]:
         return [replace(m, number=float(np.exp(time))) for m in group]
 
     best = minimize_scalar(
@@ -225,9 +184,9 @@ def with_best_time(trial: CorrectedLog, group: Sequence[Mistake]) -> list[Mistak
 
 
 def gauss_newton(
-    trial: CorrectedLog, active: Sequence[Mistake], steps: int = STEPS
+    trial: CorrectedLog, active: Sequence[EffectAt], steps: int = STEPS
 ) -> tuple[CorrectedLog, Array, Array]:
-    """The trial with these mistakes at their most probable values, their covariance, last step.
+    """The trial with these errors at their most probable values, their covariance, last step.
 
     The bodies follow a step further than the covariance says where the prior hardly holds them, so
     that full steps can go back and forth and grow. A step against the last one shows how far that
@@ -253,7 +212,7 @@ def uncorrected_trial(setup: UncorrectedLog, estimate: Estimate) -> CorrectedLog
     return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
 
 
-def correct_log(trial: CorrectedLog, sensors: Sequence[Mistake]) -> Corrected:
+def correct_log(trial: CorrectedLog, sensors: Sequence[EffectAt]) -> CorrectedLog:
     """The log without these errors, each fitted with the feasible model; insignificant ones are
     dropped.
 
@@ -261,7 +220,7 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[Mistake]) -> Corrected:
     """
     active = list(sensors)
     if not active:
-        return Corrected(trial)
+        return trial
     trial = gauss_newton(trial, active, FIRST_STEPS)[0].with_own_noise()
     if warm := [m for m in active if m.kind == "warm-up"]:
         rest = {m: v for m, v in trial.correction.values.items() if m not in warm}
@@ -282,81 +241,77 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[Mistake]) -> Corrected:
         active = [m for m in active if m not in failed]
         values = {m: trial.correction.parameters_of([m]) for m in active}
         trial = trial.with_correction(LogCorrection(values))
-    return Corrected(trial, tuple(active))
+    return trial
 
 
 def _by_kind(
-    mistakes: Sequence[Mistake], covariance: Array, step: Array
-) -> Iterator[tuple[list[Mistake], Array, Array]]:
+    effects: Sequence[EffectAt], covariance: Array, step: Array
+) -> Iterator[tuple[list[EffectAt], Array, Array]]:
     """Errors of a kind, their covariance and step."""
-    kind = np.array([m.kind for m in mistakes for _ in range(size_of(m))])
-    for name in dict.fromkeys(m.kind for m in mistakes):
+    kind = np.array([m.kind for m in effects for _ in range(m.effect.size)])
+    for name in dict.fromkeys(m.kind for m in effects):
         own = np.flatnonzero(kind == name)
-        yield [m for m in mistakes if m.kind == name], covariance[np.ix_(own, own)], step[own]
-
-
-@dataclass(frozen=True, eq=False)
-class Allowance:
-    """Covariance that mistakes add."""
-
-    calibration: Calibration
-    #: Shape (n, k): ``spread @ spread.T`` is added to the covariance of the standard parameters.
-    spread: Array
+        yield [m for m in effects if m.kind == name], covariance[np.ix_(own, own)], step[own]
 
 
 def allow(
-    found: Corrected,
+    trial: CorrectedLog,
     believed: float,
-    gains: Mapping[Mistake, float],
-    alike: Mapping[Mistake, tuple[str, ...]],
-) -> Allowance:
-    """Values and deviations of all mistakes, and what they add to the covariance.
+    gains: Mapping[EffectAt, float],
+    alike: Mapping[EffectAt, tuple[str, ...]],
+) -> tuple[Calibration, Array]:
+    """Values and deviations of all errors of a log, and what they add to the covariance.
 
     Gains that were not corrected count only if the caller gives their standard deviation:
     parameters are in the units of the log's torques, as are the torques that they predict.
-    `believed` is the weight at which the description is taken for a draw of the prior.
+    `believed` is the weight at which the description is taken for a draw of the prior. Returns
+    `spread` (n, k), too: ``spread @ spread.T`` is added to the covariance of the standard
+    parameters.
     """
-    trial = found.trial
-    setup = trial.setup
+    setup, robot = trial.setup, trial.base.robot
+    corrected = trial.correction.values
     widths = usual_widths(setup.chosen["calibration"], setup.sample_time)
-    robot = trial.base.robot
     aligned = trial.correction.shifts_torques
-    rest = [
-        m
-        for m in correctable_mistakes(setup, widths)
-        if m not in found.active and m.kind in widths and (m.kind != "delay" or aligned)
+    possible = [
+        e
+        for e in correctable_effects(setup, widths)
+        if e not in corrected and e.kind in widths and (e.kind != "delay" or aligned)
     ]
-    mistakes = [*found.active, *rest]
-    if not mistakes:
-        return Allowance(Calibration((), robot.gravity), np.zeros((robot.size, 0)))
-    prior = np.array(
-        [
-            EFFECTS[m.kind].width if m in found.active else widths[m.kind]
-            for m in mistakes
-            for _ in range(size_of(m))
-        ]
+    effects = [*corrected, *possible]
+    if not effects:
+        return Calibration((), robot.gravity), np.zeros((robot.size, 0))
+    prior = np.repeat(
+        [e.effect.width if e in corrected else widths[e.kind] for e in effects],
+        [e.effect.size for e in effects],
     )
-    mean, covariance, pull = trial.score_tests.posterior(mistakes, prior, trial.weight / believed)
-    entries, at = [], 0
-    for m in mistakes:
-        part = slice(at, at + size_of(m))
+    mean, covariance, pull = trial.score_tests.posterior(effects, prior, trial.weight / believed)
+    entries, start = [], 0
+    for e in effects:
+        part = slice(start, start + e.effect.size)
         deviation = np.sqrt(np.diag(covariance)[part])
-        confirmed = m in found.active
-        value = trial.correction.values[m] if confirmed else mean[part]
-        name = robot.joints[m.joint] if m.joint >= 0 else ""
-        gain = gains.get(Mistake(m.kind, m.joint), 0.0)
-        entries.append(Calibrated(m, name, value, deviation, confirmed, gain, alike.get(m, ())))
-        at += size_of(m)
+        value = corrected.get(e, mean[part])
+        entries.append(
+            EffectResult(
+                e,
+                robot.joints[e.joint] if e.joint >= 0 else "",
+                tuple(map(float, value)),
+                tuple(map(float, deviation)),
+                gains.get(EffectAt(e.kind, e.joint), 0.0),
+                entered=e in corrected,
+                alternatives=alike.get(e, ()),
+            )
+        )
+        start += e.effect.size
     asked = setup.chosen["calibration"]
     scaled = isinstance(asked, Mapping) and bool(asked.get("gain"))
-    counted = [
-        scaled or m.kind != "gain" or m in found.active for m in mistakes for _ in range(size_of(m))
-    ]
+    counted = np.repeat(
+        [scaled or e.kind != "gain" or e in corrected for e in effects],
+        [e.effect.size for e in effects],
+    )
     pull = pull[:, counted]
     # The model stands where nothing more is taken out, as far from the mean as the mean is.
     second = covariance + np.outer(mean, mean)
     values, vectors = np.linalg.eigh(second[np.ix_(counted, counted)])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     K = np.asarray(trial.base.K, dtype=np.float64)
-    spread = trial.unit_covariance @ K.T @ (pull @ root)
-    return Allowance(Calibration(tuple(entries), robot.gravity), spread)
+    return Calibration(tuple(entries), robot.gravity), trial.unit_covariance @ K.T @ (pull @ root)

@@ -233,41 +233,28 @@ BIASED = 1.0
 1 kHz make 1.4 to 1.5 on arms in simulation, of 14 bits a sixteenth."""
 
 
-@dataclass(frozen=True, eq=False)
-class ResolutionBias:
-    """The bias by a log's resolution."""
+def resolution_bias(trial: CorrectedLog) -> tuple[Array, list[Note]]:
+    """The bias of a fit by the resolution of its logs.
 
-    spread: Array  #: Shape (n, 1): of the standard parameters; (n, 0) without a bias.
-    deviations: float  #: the largest of a base parameter, in deviations of its own.
-
-    @property
-    def notes(self) -> list[Note]:
-        """The note on a bias that matters."""
-        if self.deviations <= BIASED:
-            return []
-        text = (
-            "positions are logged in coarse steps; their derivatives bias base parameters by up to "
-            f"{self.deviations:.2g} standard errors. Standard errors and predicted errors include "
-            "this bias. Log positions with more digits, or measured velocities"
-        )
-        return [Note(text, "coarse", deviations=self.deviations, confirmed=True)]
-
-
-NO_BIAS = ResolutionBias(np.zeros((0, 0)), 0.0)
-
-
-def resolution_bias(trial: CorrectedLog) -> ResolutionBias:
-    """The bias of a fit by the resolution of its logs; none if the resolution is fine."""
+    Returns the bias of the standard parameters, (n, 1), or (n, 0) where the resolution is fine, and
+    a note where it matters.
+    """
     setup, robot = trial.setup, trial.base.robot
     if not setup.blurred:
-        return NO_BIAS
+        return np.zeros((robot.size, 0)), []
     runs: list[Run] = [trial.correction.correct_run(run, robot) for run in setup.blurred]
     known = trial.rows
     rows = Rows(robot, known.base_columns, known.cutoff, runs, known.joints)
     change = (rows.regressor - known.regressor) / trial.row_deviations[:, None]
-    missed = change @ trial.beta
     K = np.asarray(trial.base.K, dtype=np.float64)
-    spread = -trial.unit_covariance @ (K.T @ (change.T @ missed))
+    spread = -trial.unit_covariance @ (K.T @ (change.T @ (change @ trial.beta)))
     bias, deviation = K @ spread, np.sqrt(np.diag(K @ trial.unit_covariance @ K.T))
     largest = float(np.max(np.abs(bias) / np.maximum(deviation, 1e-300)))
-    return ResolutionBias(spread[:, None], largest)
+    if largest <= BIASED:
+        return spread[:, None], []
+    text = (
+        "positions are logged in coarse steps; their derivatives bias base parameters by up to "
+        f"{largest:.2g} standard errors. Standard errors and predicted errors include "
+        "this bias. Log positions with more digits, or measured velocities"
+    )
+    return spread[:, None], [Note(text, "coarse", deviations=largest, confirmed=True)]

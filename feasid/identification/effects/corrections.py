@@ -10,14 +10,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean
-from feasid.identification.effects.table import (
-    EFFECTS,
-    USUAL,
-    Mistake,
-    cold_friction,
-    horizontal_axes,
-    size_of,
-)
+from feasid.identification.effects.table import USUAL, EffectAt, cold_friction, horizontal_axes
 from feasid.logs.motion import Run
 from feasid.logs.units import unit_factor
 from feasid.robot.bodies import Body
@@ -27,30 +20,30 @@ from feasid.robot.rotations import compose, exponential
 
 @dataclass(frozen=True, eq=False)
 class LogCorrection:
-    """Values of the mistakes that are corrected in a log and its robot."""
+    """Values of the errors that are corrected in a log and its robot."""
 
-    values: Mapping[Mistake, Array]  #: parameters [SI].
+    values: Mapping[EffectAt, Array]  #: parameters [SI].
 
-    def add_step(self, mistakes: Sequence[Mistake], step: Array) -> LogCorrection:
-        """The same with a step of the parameters of these mistakes, one after the other."""
-        out, at = dict(self.values), 0
-        for mistake in mistakes:
-            kind = EFFECTS[mistake.kind]
-            change = np.clip(step[at : at + kind.size], -kind.limit, kind.limit)
-            out[mistake] = out.get(mistake, np.zeros(kind.size)) + change
-            at += kind.size
+    def add_step(self, effects: Sequence[EffectAt], step: Array) -> LogCorrection:
+        """The same with a step of the parameters of these errors, one after the other."""
+        out, start = dict(self.values), 0
+        for at in effects:
+            size, limit = at.effect.size, at.effect.limit
+            change = np.clip(step[start : start + size], -limit, limit)
+            out[at] = out.get(at, np.zeros(size)) + change
+            start += size
         return LogCorrection(out)
 
-    def parameters_of(self, mistakes: Sequence[Mistake]) -> Array:
+    def parameters_of(self, effects: Sequence[EffectAt]) -> Array:
         """Parameters of these errors, concatenated; zero where nothing is corrected."""
         none = [np.zeros(0)]
         return np.concatenate(
-            [*none, *(self.values.get(m, np.zeros(EFFECTS[m.kind].size)) for m in mistakes)]
+            [*none, *(self.values.get(m, np.zeros(m.effect.size)) for m in effects)]
         )
 
     def with_delay(self, seconds: float) -> LogCorrection:
         """The same with this delay of all torques, unless it corrects one."""
-        delay = {Mistake("delay"): np.array([seconds])} if seconds else {}
+        delay = {EffectAt("delay"): np.array([seconds])} if seconds else {}
         return LogCorrection({**delay, **self.values})
 
     def values_by_joint(self, kind: str) -> dict[int, float]:
@@ -59,8 +52,8 @@ class LogCorrection:
 
     def correct_robot(self, robot: Robot) -> Robot:
         """The robot with the corrected direction of gravity and the corrected joint zeros."""
-        for mistake, value in self.values.items():
-            if mistake.kind == "tilt":
+        for at, value in self.values.items():
+            if at.kind == "tilt":
                 robot = robot.with_gravity(
                     rotation_by_vector(value @ horizontal_axes(robot.gravity)) @ robot.gravity
                 )
@@ -97,8 +90,8 @@ class LogCorrection:
         if not cold:
             return run
         tau = run.tau.copy()
-        for mistake, value in cold.items():
-            tau[:, mistake.joint] -= value @ cold_friction(run, robot, mistake)
+        for at, value in cold.items():
+            tau[:, at.joint] -= value @ cold_friction(run, robot, at)
         return replace(run, tau=tau)
 
     @property
@@ -127,9 +120,9 @@ def corrected_options(
     return out
 
 
-def wide_widths(mistakes: Sequence[Mistake]) -> Array:
+def wide_widths(effects: Sequence[EffectAt]) -> Array:
     """Wide standard deviations of the parameters of these errors, concatenated."""
-    return np.array([EFFECTS[m.kind].width for m in mistakes for _ in range(size_of(m))])
+    return np.array([m.effect.width for m in effects for _ in range(m.effect.size)])
 
 
 def rotation_by_vector(vector: Array) -> Array:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, Mask
 from feasid.identification.effects.corrected_log import CorrectedLog
-from feasid.identification.effects.table import EFFECTS, Mistake, Place
+from feasid.identification.effects.table import EFFECTS, EffectAt, columns_of
 from feasid.identification.estimation.noise import Noise
 from feasid.identification.regression.folds import FOLDS
 from feasid.identification.regression.rows import Rows
@@ -55,13 +54,54 @@ class JointGram:
     rows: int
 
 
+@dataclass(frozen=True, eq=False)
+class GramSum:
+    """Weighted sums of products over blocks of the log; parts of them are formed where asked for.
+
+    The matrix of all columns would grow with the fourth power of the joints and hold zeros:
+    ripple is a column of its own joint's rows only.
+    """
+
+    products: Sequence[Array]  #: By joint, (k, k).
+    local: Places  #: Number of every column at every joint, -1 for none, (joints, size + 1).
+    root: Array  #: Of the covariance of beta, (nb, nb).
+
+    def __sub__(self, other: GramSum) -> GramSum:
+        pairs = zip(self.products, other.products, strict=True)
+        return replace(self, products=[a - b for a, b in pairs])
+
+    def part(self, rows: Places, columns: Places) -> Array:
+        """Products of some columns with others; beta comes first among them, or is left out."""
+        out = np.zeros((len(rows), len(columns)))
+        for products, local in zip(self.products, self.local, strict=True):
+            r, c = np.flatnonzero(local[rows] >= 0), np.flatnonzero(local[columns] >= 0)
+            out[np.ix_(r, c)] += products[np.ix_(local[rows[r]], local[columns[c]])]
+        nb = len(self.root)
+        if len(rows) and rows[0] == 0:
+            out[:nb] = self.root.T @ out[:nb]
+        if len(columns) and columns[0] == 0:
+            out[:, :nb] = out[:, :nb] @ self.root
+        return out
+
+    def within(self, places: Places) -> Array:
+        """Products of the columns of effects with each other, for places (n, k): (n, k, k)."""
+        out = np.zeros((*places.shape, places.shape[1]))
+        for products, local in zip(self.products, self.local, strict=True):
+            here = local[places]
+            seen = np.flatnonzero((here >= 0).any(axis=1))
+            own = here[seen]
+            both = (own >= 0)[:, :, None] & (own >= 0)[:, None, :]
+            out[seen] += np.where(both, products[own[:, :, None], own[:, None, :]], 0.0)
+        return out
+
+
 class BlockGrams:
     """Gram matrices of a log around a feasible model."""
 
     def __init__(
         self,
         joints: Sequence[JointGram],
-        items: Mapping[Mistake, Places],
+        items: Mapping[EffectAt, Places],
         scales: Array,
         root: Array,
     ) -> None:
@@ -70,67 +110,70 @@ class BlockGrams:
         self.size = self.nb + len(scales)
         self.count = len(self.joints[0].blocks)
         self.weights = np.ones(len(self.joints))
-        total = self.folds(np.zeros(self.count, dtype=np.intp), self.weights)[0]
-        values, vectors = np.linalg.eigh(np.eye(self.nb) - total[: self.nb, : self.nb])
+        self.local = np.full((len(self.joints), self.size + 1), -1, dtype=np.intp)
+        for numbers, own in zip(self.local, self.joints, strict=True):
+            numbers[own.places] = np.arange(len(own.places))
+        total, beta = self.total, np.arange(self.nb)
+        values, vectors = np.linalg.eigh(np.eye(self.nb) - total.part(beta, beta))
         self.prior = (vectors * np.maximum(values, 1e-9)) @ vectors.T
-        self.pull = -total[: self.nb, -1]
+        self.pull = -total.part(beta, self.residual)[:, 0]
 
-    def folds(self, fold: Places, weights: Array) -> Array:
-        """Weighted sums over the blocks of every fold, (folds, size + 1, size + 1)."""
-        out = np.zeros((int(fold.max()) + 1, self.size + 1, self.size + 1))
-        for own, weight in zip(self.joints, weights, strict=True):
-            for f in range(len(out)):
-                part = weight * own.blocks[fold == f].sum(axis=0)
-                out[f][np.ix_(own.places, own.places)] += part
-        n, R = self.nb, self.root
-        out[:, :n] = np.einsum("ji,fjk->fik", R, out[:, :n])
-        out[:, :, :n] = out[:, :, :n] @ R
-        return out
+    @property
+    def residual(self) -> Places:
+        """Place of the residual."""
+        return np.array([self.size], dtype=np.intp)
 
-    def places_of(self, mistakes: Sequence[Mistake]) -> Places:
-        """Places of beta and of these effects."""
-        own = [self.items[m] for m in mistakes]
-        return np.concatenate([np.arange(self.nb), *own]).astype(np.intp)
+    @property
+    def total(self) -> GramSum:
+        """Weighted sums over all blocks."""
+        return self.sum_over(np.ones(self.count, dtype=bool))
 
-    def system(self, use: Places, gram: Array) -> tuple[Array, Array]:
+    def sum_over(self, blocks: Mask) -> GramSum:
+        """Weighted sums over some of the blocks."""
+        pairs = zip(self.joints, self.weights, strict=True)
+        sums = [weight * own.blocks[blocks].sum(axis=0) for own, weight in pairs]
+        return GramSum(sums, self.local, self.root)
+
+    def columns(self, effects: Sequence[EffectAt]) -> Places:
+        """Places of the columns of these effects."""
+        none = [np.zeros(0, dtype=np.intp)]
+        return np.concatenate([*none, *(self.items[m] for m in effects)])
+
+    def system(self, use: Places, gram: GramSum) -> tuple[Array, Array]:
         """Normal equations of beta and effects with their priors."""
-        M, n = gram[np.ix_(use, use)].copy(), self.nb
+        M, n = gram.part(use, use), self.nb
         M[:n, :n] += self.prior
         effects = np.arange(n, len(use))
         M[effects, effects] += 1.0 / WIDTH**2
-        g = gram[use, -1].copy()
+        g = gram.part(use, self.residual)[:, 0]
         g[:n] += self.pull
         return M, g
 
-    def _total(self) -> Array:
-        """Weighted sums over all blocks."""
-        return np.asarray(self.folds(np.zeros(self.count, dtype=np.intp), self.weights)[0])
-
-    def coefficients(self, mistakes: Sequence[Mistake]) -> Array:
+    def coefficients(self, effects: Sequence[EffectAt]) -> Array:
         """Solution for all columns with these effects, (size,), in natural sizes."""
-        use = self.places_of(mistakes)
+        use = np.r_[np.arange(self.nb), self.columns(effects)]
         out = np.zeros(self.size)
-        out[use] = np.linalg.solve(*self.system(use, self._total()))
+        out[use] = np.linalg.solve(*self.system(use, self.total))
         return out
 
     def values(
-        self, mistakes: Sequence[Mistake]
-    ) -> tuple[dict[Mistake, Array], dict[Mistake, Array]]:
+        self, effects: Sequence[EffectAt]
+    ) -> tuple[dict[EffectAt, Array], dict[EffectAt, Array]]:
         """Values of these effects together, and their deviations [SI]."""
-        use = self.places_of(mistakes)
-        M, g = self.system(use, self._total())
-        found, deviation = np.zeros(self.size), np.zeros(self.size)
+        use = np.r_[np.arange(self.nb), self.columns(effects)]
+        M, g = self.system(use, self.total)
+        solution, deviation = np.zeros(self.size), np.zeros(self.size)
         variance = np.maximum(np.diag(np.linalg.inv(M)), 0.0)  # of a log without noise: rounding
-        found[use], deviation[use] = np.linalg.solve(M, g), np.sqrt(variance)
-        own = {m: (self.items[m], self.scales[self.items[m] - self.nb]) for m in mistakes}
+        solution[use], deviation[use] = np.linalg.solve(M, g), np.sqrt(variance)
+        own = {m: (self.items[m], self.scales[self.items[m] - self.nb]) for m in effects}
         value, spread = (
-            {m: x[p] * scale for m, (p, scale) in own.items()} for x in (found, deviation)
+            {m: x[p] * scale for m, (p, scale) in own.items()} for x in (solution, deviation)
         )
         return value, spread
 
-    def weigh(self, mistakes: Sequence[Mistake]) -> None:
+    def weigh(self, effects: Sequence[EffectAt]) -> None:
         """Weight every joint by its residual with these effects."""
-        squared = self.squared(self.coefficients(mistakes), np.arange(self.count)).sum(axis=0)
+        squared = self.squared(self.coefficients(effects), np.arange(self.count)).sum(axis=0)
         rows = np.array([own.rows for own in self.joints])
         self.weights = rows / np.maximum(squared, 1e-12 * rows)
 
@@ -152,81 +195,46 @@ class BlockGrams:
         return out
 
     @classmethod
-    def from_log(cls, trial: CorrectedLog, mistakes: Iterable[Mistake]) -> BlockGrams:
+    def from_log(cls, trial: CorrectedLog, effects: Iterable[EffectAt]) -> BlockGrams:
         """Gram matrices of a log row by row, with the effects that it can show."""
-        rows = trial.rows
+        rows, gravity = trial.rows, trial.setup.base.robot.gravity
         K = np.asarray(trial.base.K, dtype=np.float64)
         values, vectors = np.linalg.eigh(K @ trial.unit_covariance @ K.T)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        columns = _EffectColumns(trial)
-        items, scales, at = dict[Mistake, Places](), list[Array](), len(root)
-        for mistake in mistakes:
-            scale = columns.add(mistake, at)
-            if scale is not None:
-                items[mistake] = np.arange(at, at + len(scale))
-                scales.append(scale)
-                at += len(scale)
+        model = trial.base.robot.with_values(trial.delta)
+        torque = np.sqrt(np.mean(trial.torque.reshape(len(rows.joints), -1) ** 2, axis=1))
+        natural = dict(zip(rows.joints, SHARE * torque, strict=True))
+        largest = dict[str, float]()
+        own_columns = {j: list[Array]() for j in rows.joints}
+        own_places = {j: list[int]() for j in rows.joints}
+        items, scales, end = dict[EffectAt, Places](), list[Array](), len(root)
+        for at in effects:
+            columns = np.concatenate(columns_of(rows, at, model, trial.beta, gravity), axis=2)
+            felt = [at.joint] if at.joint >= 0 else [*rows.joints]
+            size = np.sqrt(np.mean(columns[:, felt] ** 2, axis=(1, 2)))
+            largest[at.kind] = max(largest.get(at.kind, 0.0), float(size.max()))
+            if not (size > TINY * largest[at.kind]).all():
+                continue  # rounding: the log does not show it
+            unit = at.effect.natural
+            scale = natural[at.joint] / size if unit is None else np.full(len(size), unit)
+            items[at] = np.arange(end, end + len(scale))
+            scales.append(scale)
+            for j in rows.joints:
+                if columns[:, j].any():
+                    own_columns[j].append(columns[:, j].T * scale)
+                    own_places[j] += items[at].tolist()
+            end += len(scale)
         block, count = blocks_of(rows)
         residual = trial.torque - rows.regressor @ trial.beta
         joints = []
         for j in rows.joints:
-            own = rows.joint == j
-            support = rows.supports[j]
-            parts = [rows.regressor[np.ix_(own, support)], *columns.of(j), residual[own][:, None]]
+            own, support = rows.joint == j, rows.supports[j]
+            parts = [rows.regressor[np.ix_(own, support)], *own_columns[j], residual[own][:, None]]
             X = np.hstack(parts) / trial.row_deviations[own][:, None]
-            places = np.r_[support, columns.places(j), at].astype(np.intp)
+            places = np.r_[support, own_places[j], end].astype(np.intp)
             grams = [x.T @ x for x in (X[block[own] == b] for b in range(count))]
             joints.append(JointGram(j, places, np.array(grams), len(X)))
         return cls(joints, items, np.concatenate([np.zeros(0), *scales]), root)
-
-
-class _EffectColumns:
-    """Scaled columns of effects, joint by joint where they are not zero."""
-
-    def __init__(self, trial: CorrectedLog) -> None:
-        self.trial, self.rows = trial, trial.rows
-        self.model = trial.base.robot.with_values(trial.delta)
-        self._of: dict[int, list[Array]] = {j: [] for j in self.rows.joints}
-        self._places: dict[int, list[int]] = {j: [] for j in self.rows.joints}
-        self._largest: dict[str, float] = {}
-
-    @cached_property
-    def torque(self) -> dict[int, float]:
-        """Root mean square of each joint's torque."""
-        rows = self.rows
-        return {
-            j: float(np.sqrt(np.mean(self.trial.torque[rows.joint == j] ** 2))) for j in rows.joints
-        }
-
-    def add(self, mistake: Mistake, at: int) -> Array | None:
-        """Form columns of an effect from place `at` on; its natural sizes, None if it has none."""
-        effect, trial = EFFECTS[mistake.kind], self.trial
-        around = self.model, trial.beta, trial.setup.base.robot.gravity
-        places = (Place(self.rows, part, mistake, *around) for part in self.rows.parts)
-        columns = np.concatenate([effect.columns(p) for p in places], axis=2)  # (k, dof, M)
-        joints = [mistake.joint] if mistake.joint >= 0 else list(self.rows.joints)
-        size = np.sqrt(np.mean(columns[:, joints] ** 2, axis=(1, 2)))
-        largest = max(self._largest.get(mistake.kind, 0.0), float(size.max()))
-        self._largest[mistake.kind] = largest
-        if not (size > TINY * largest).all():
-            return None
-        if effect.natural is None:
-            scale = SHARE * self.torque[mistake.joint] / size
-        else:
-            scale = np.full(len(size), effect.natural)
-        for j in self.rows.joints:
-            if columns[:, j].any():
-                self._of[j].append(columns[:, j].T * scale)
-                self._places[j] += range(at, at + len(scale))
-        return np.asarray(scale)
-
-    def of(self, joint: int) -> list[Array]:
-        """Columns of a joint's rows, each (rows, k)."""
-        return self._of[joint]
-
-    def places(self, joint: int) -> list[int]:
-        """Places among all columns."""
-        return self._places[joint]
 
 
 def blocks_of(rows: Rows) -> tuple[Places, int]:
@@ -284,7 +292,7 @@ def grams_of_reduced(
     """
     names = {name: k for k, name in enumerate(_columns(plain))}
     nb, columns, place = len(names), _columns(wide), dict(names)
-    items, at = dict[Mistake, Places](), nb
+    items, at = dict[EffectAt, Places](), nb
     for effect in (e for e in EFFECTS.values() if {*e.terms[:1]} & {*words}):
         for k in range(len(wide.robot.drives)):
             numbers = wide.robot.drive_columns(k)
@@ -292,7 +300,7 @@ def grams_of_reduced(
             named = [wide.robot.parameter_names[numbers[s]] for s in symbols]
             new = [name for name in named if name in columns and name not in names]
             if new:
-                items[Mistake(effect.name, k)] = np.arange(at, at + len(new))
+                items[EffectAt(effect.name, k)] = np.arange(at, at + len(new))
                 place |= {name: at + i for i, name in enumerate(new)}
                 at += len(new)
     scales, joints = np.full(at - nb, np.inf), list[JointGram]()

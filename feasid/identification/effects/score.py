@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.identification.effects.table import Mistake, columns_of
+from feasid.identification.effects.table import EffectAt, columns_of
 from feasid.identification.regression.rows import Rows
 from feasid.robot.description import Robot
 
@@ -52,19 +52,19 @@ class ScoreTests:
         self.W = rows.regressor * (unit / deviations[:, None])
         self.P = spread / np.outer(unit, unit)
         self.e = (torque - rows.regressor @ beta) / deviations
-        self._columns: dict[Mistake, Array] = {}
+        self._columns: dict[EffectAt, Array] = {}
 
-    def whitened_columns(self, mistake: Mistake) -> Array:
-        """Whitened columns of a mistake, shape (rows, size)."""
-        if mistake not in self._columns:
-            found = columns_of(self.rows, mistake, *self._around)
-            self._columns[mistake] = found / self.deviations[:, None]
-        return self._columns[mistake]
+    def whitened_columns(self, at: EffectAt) -> Array:
+        """Whitened columns of an effect, shape (rows, size)."""
+        if at not in self._columns:
+            columns = self.rows.stack(columns_of(self.rows, at, *self._around))
+            self._columns[at] = columns / self.deviations[:, None]
+        return self._columns[at]
 
-    def joint_statistic(self, mistakes: Sequence[Mistake]) -> float:
-        """chi2 of all these mistakes at once; their columns are not kept."""
-        found = [columns_of(self.rows, m, *self._around) for m in mistakes]
-        X = np.hstack(found) / self.deviations[:, None]
+    def joint_statistic(self, effects: Sequence[EffectAt]) -> float:
+        """chi2 of all these effects at once; their columns are not kept."""
+        columns = [self.rows.stack(columns_of(self.rows, e, *self._around)) for e in effects]
+        X = np.hstack(columns) / self.deviations[:, None]
         scale = np.linalg.norm(X, axis=0)
         X = X[:, scale > SMALLEST_COLUMN] / scale[scale > SMALLEST_COLUMN]
         WX, score = self.W.T @ X, X.T @ self.e
@@ -72,9 +72,9 @@ class ScoreTests:
         return float(score @ np.linalg.solve(information, score))
 
     def gauss_newton_step(
-        self, mistakes: Sequence[Mistake], values: Array, widths: Array
+        self, effects: Sequence[EffectAt], values: Array, widths: Array
     ) -> tuple[Array, Array]:
-        """Joint Gauss-Newton step of these mistakes and all parameters, and its covariance.
+        """Joint Gauss-Newton step of these effects and all parameters, and its covariance.
 
         Standard deviations are the larger of the model's and of those from sums over blocks;
         correlations are those of the model.
@@ -82,7 +82,7 @@ class ScoreTests:
         `values`, `widths`: (k,), what was taken out already, and the deviations before the log was
         seen.
         """
-        X = np.hstack([self.whitened_columns(m) for m in mistakes])
+        X = np.hstack([self.whitened_columns(m) for m in effects])
         scale = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
         X = X / scale
         WX = self.W.T @ X
@@ -100,19 +100,19 @@ class ScoreTests:
         return step / scale, C * np.outer(wider, wider)
 
     def posterior(
-        self, mistakes: Sequence[Mistake], widths: Array, doubt: float = 1.0
+        self, effects: Sequence[EffectAt], widths: Array, doubt: float = 1.0
     ) -> tuple[Array, Array, Array]:
-        """Mean and covariance of mistakes with prior deviations, and how parameters follow them.
+        """Mean and covariance of effects with prior deviations, and how parameters follow them.
 
         The estimate takes the description for a draw of the prior with precision D. Where it is one
-        of a variance that is `doubt` times as large, the covariance C of mistakes grows by
+        of a variance that is `doubt` times as large, the covariance C of effects grows by
         ``(doubt - 1) C X'W P D P W'X C``.
 
         `widths`: (k,), infinite where nothing is known beforehand; `doubt`: weight with which the
         prior was used over that with which it is believed. Returns `pull`: ``W'X`` in units of the
         base parameters.
         """
-        X = np.hstack([self.whitened_columns(m) for m in mistakes])
+        X = np.hstack([self.whitened_columns(m) for m in effects])
         WX = self.W.T @ X
         unit = np.where(
             np.isfinite(widths), widths, 1.0 / np.maximum(np.linalg.norm(X, axis=0), 1e-9)

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.identification.effects.corrected_log import CorrectedLog
-from feasid.identification.effects.gram import WIDTH, BlockGrams, Places
-from feasid.identification.effects.table import EFFECTS, Mistake
+from feasid.identification.effects.gram import WIDTH, BlockGrams, GramSum, Places
+from feasid.identification.effects.table import Effect, EffectAt
 from feasid.identification.estimation.held_out import RULES, Gain, HeldOut
 from feasid.robot.joint_terms import RIPPLE
 
@@ -45,165 +45,225 @@ REPORTED = 0.75
 what the elasticity of one joint does."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tried:
-    """A candidate and its result."""
+Group = tuple[EffectAt, ...]
+"""One effect, at one joint or at several."""
 
-    mistakes: tuple[Mistake, ...]  #: One effect, at one joint or at several.
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An effect that the search tried, at one joint or at several, and what came of it."""
+
+    effects: Group
     gain: Gain
     entered: bool = False
     why: str = ""  #: Why it did not enter.
-    alike: tuple[Mistake, ...] = ()  #: Other joints at which the effect explains the log as well.
+    alike: Group = ()  #: Other joints at which the effect explains the log as well.
+    #: Of each effect together with all others that entered, and deviations [SI]; else empty.
+    values: tuple[Array, ...] = ()
+    deviations: tuple[Array, ...] = ()
+
+    @property
+    def effect(self) -> Effect:
+        """Its entry in the table."""
+        return self.effects[0].effect
+
+    def part(self, effects: Container[EffectAt]) -> Candidate | None:
+        """The same with some of its effects; None with none of them."""
+        places = [k for k, e in enumerate(self.effects) if e in effects]
+        return replace(
+            self,
+            effects=tuple(self.effects[k] for k in places),
+            values=tuple(self.values[k] for k in places if self.values),
+            deviations=tuple(self.deviations[k] for k in places if self.deviations),
+        ) if places else None  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class EffectSearchResult:
-    """The effects that entered, in order, the tried ones, and the values of all that entered."""
+class _Fold:
+    """Normal equations of all data but a fold, solved for the chosen columns.
 
-    entered: tuple[Tried, ...]
-    tried: tuple[Tried, ...]
-    values: dict[Mistake, Array] = field(default_factory=dict)  #: [SI]
-    deviations: dict[Mistake, Array] = field(default_factory=dict)
+    A candidate's columns X leave X - W B behind the chosen columns W, the residual e - W b.
+    """
 
-    @property
-    def mistakes(self) -> list[Mistake]:
-        """All that entered."""
-        return [m for t in self.entered for m in t.mistakes]
-
-
-_FoldSystem = tuple[Array, Array, Array, Array, Places]
-"""Normal matrix, right side, held-out products, projections of chosen columns, and places."""
+    left: GramSum  #: Of all other data.
+    held: GramSum  #: Of the fold itself.
+    blocks: Places  #: Of the fold.
+    cross: Array  #: Products of the chosen columns with those of candidates, (use, columns).
+    solved: Array  #: [B, b], (use, columns + 1)
+    seen: Array  #: Products of the chosen columns with them in the fold.
+    filled: Array  #: Products of all chosen columns in the fold, times [B, b].
 
 
 class _Folds:
-    """Normal equations of all data but each fold with the chosen columns, and the folds
-    themselves.
-    """
+    """Held-out errors of candidates in addition to the chosen effects, fold by fold."""
 
-    def __init__(self, grams: BlockGrams, chosen: Sequence[Mistake], timed: bool) -> None:
-        self.grams, self.fold = grams, grams.fold_of(timed)
-        own = grams.folds(self.fold, grams.weights)
-        total = own.sum(axis=0)
-        self.use = grams.places_of(chosen)
-        self.parts = []
-        for T in own:
-            A = total - T
-            M, g = grams.system(self.use, A)
-            self.parts.append((A, T, M, g))
+    def __init__(
+        self,
+        grams: BlockGrams,
+        chosen: Sequence[EffectAt],
+        timed: bool,
+        candidates: Iterable[Group],
+    ) -> None:
+        self.grams, fold = grams, grams.fold_of(timed)
+        self.use, total = np.r_[np.arange(grams.nb), grams.columns(chosen)], grams.total
+        self.columns = np.unique(grams.columns([m for group in candidates for m in group]))
+        wide = np.r_[self.columns, grams.residual]
+        self.folds = []
+        for f in range(int(fold.max()) + 1):
+            held = grams.sum_over(fold == f)
+            left = total - held
+            M, right = grams.system(self.use, left)
+            cross = left.part(self.use, self.columns)
+            solved = np.asarray(np.linalg.solve(M, np.c_[cross, right]), dtype=np.float64)
+            seen, filled = held.part(self.use, wide), held.part(self.use, self.use) @ solved
+            blocks = np.flatnonzero(fold == f)
+            self.folds.append(_Fold(left, held, blocks, cross, solved, seen, filled))
 
-    @cached_property
-    def _solved(self) -> list[_FoldSystem]:
-        """Per fold: products of all columns, and held-out ones, after projection on the chosen
-        columns.
-        """
-        every = np.arange(self.grams.size + 1)
-        rest = np.setdiff1d(every[self.grams.nb : -1], self.use)
-        out = list[_FoldSystem]()
-        for A, T, M, right in self.parts:
-            B = np.linalg.solve(M, np.c_[A[np.ix_(self.use, rest)], right])
-            keep = np.r_[rest, every[-1]]
-            C = B.T @ T[np.ix_(self.use, keep)]
-            Z = T[np.ix_(keep, keep)] - C - C.T + B.T @ (T[np.ix_(self.use, self.use)] @ B)
-            S = A[np.ix_(rest, rest)] - A[np.ix_(rest, self.use)] @ B[:, :-1]
-            g = A[rest, -1] - A[np.ix_(rest, self.use)] @ B[:, -1]
-            out.append((S, g, Z, np.asarray(B), np.asarray(rest, dtype=np.intp)))
+    def _coefficients(self, fold: _Fold, places: Places) -> Array:
+        """Coefficients of candidates with places (n, k), by all data but a fold, (n, k)."""
+        at = np.searchsorted(self.columns, places)
+        cross, solved = fold.cross[:, at], fold.solved[:, at]
+        S = fold.left.within(places) - np.einsum("una,unb->nab", cross, solved)
+        g = fold.left.part(places.ravel(), self.grams.residual).reshape(places.shape)
+        g = g - np.einsum("una,u->na", cross, fold.solved[:, -1])
+        ridge = np.eye(places.shape[1]) / WIDTH**2
+        return np.asarray(np.linalg.solve(S + ridge, g[:, :, None])[:, :, 0])
+
+    def saved(self, groups: Iterable[Group]) -> dict[Group, float]:
+        """Share of the held-out loss that each group of effects saves."""
+        by_size = dict[int, list[Group]]()
+        for group in groups:
+            by_size.setdefault(len(self.grams.columns(group)), []).append(group)
+        out = dict[Group, float]()
+        for alike in by_size.values():
+            new, old = self._losses(np.array([self.grams.columns(group) for group in alike]))
+            shares = 1.0 - new / old if old > 0 else np.zeros(len(new))
+            out.update(zip(alike, shares.tolist(), strict=True))
         return out
 
-    def saved(self, places: Places) -> float:
-        """Share of the held-out loss that these columns save."""
-        new = old = 0.0
-        for S, g, Z, _, rest in self._solved:
-            i = np.searchsorted(rest, places)
-            th = np.linalg.solve(S[np.ix_(i, i)] + np.eye(len(i)) / WIDTH**2, g[i])
-            old += Z[-1, -1]
-            new += Z[-1, -1] - 2 * Z[i, -1] @ th + th @ Z[np.ix_(i, i)] @ th
-        return 1.0 - new / old if old > 0 else 0.0
+    def _losses(self, places: Places) -> tuple[Array, float]:
+        """Held-out losses with each candidate's columns at places (n, k), (n,), and without any."""
+        at, residual = np.searchsorted(self.columns, places), self.grams.residual
+        new, old = np.zeros(len(places)), 0.0
+        for fold in self.folds:
+            th = self._coefficients(fold, places)
+            B, b = fold.solved[:, at], fold.solved[:, -1]
+            both = np.einsum("una,unb->nab", B, fold.seen[:, at])
+            Z = fold.held.within(places) - both - both.transpose(0, 2, 1)
+            Z += np.einsum("una,unb->nab", B, fold.filled[:, at])
+            z = fold.held.part(places.ravel(), residual).reshape(places.shape)
+            z = z - np.einsum("una,u->na", B, fold.seen[:, -1] - fold.filled[:, -1])
+            z -= np.einsum("una,u->na", fold.seen[:, at], b)
+            loss = fold.held.part(residual, residual)[0, 0]
+            loss += b @ (fold.filled[:, -1] - 2 * fold.seen[:, -1])
+            old += loss
+            new += loss - 2 * np.sum(z * th, axis=1) + np.einsum("na,nab,nb->n", th, Z, th)
+        return new, old
 
-    def held_out(self, places: Places) -> HeldOut:
-        """Errors by block and joint with these columns, without any for none."""
+    def gain(self, group: Group) -> Gain:
+        """What these effects gain on held-out data."""
+        return self._held_out(group).gain(over=self._without)
+
+    @cached_property
+    def _without(self) -> HeldOut:
+        return self._held_out(())
+
+    def _held_out(self, group: Group) -> HeldOut:
+        """Errors by block and joint with these effects."""
         squared = np.zeros((self.grams.count, len(self.grams.joints)))
-        for f, (S, g, _, B, rest) in enumerate(self._solved):
-            i = np.searchsorted(rest, places)
-            th = np.linalg.solve(S[np.ix_(i, i)] + np.eye(len(i)) / WIDTH**2, g[i])
+        places = self.grams.columns(group)
+        at = np.searchsorted(self.columns, places)
+        for fold in self.folds:
             full = np.zeros(self.grams.size)
-            full[self.use] = B[:, -1] - B[:, i] @ th
-            full[places] = th
-            block = np.flatnonzero(self.fold == f)
-            squared[block] = self.grams.squared(full, block)
+            full[self.use] = fold.solved[:, -1]
+            if group:
+                full[places] = self._coefficients(fold, places[None])[0]
+                full[self.use] -= fold.solved[:, at] @ full[places]
+            squared[fold.blocks] = self.grams.squared(full, fold.blocks)
         return HeldOut(squared)
+
+
+def is_timed(group: Group) -> bool:
+    """Whether effects of one kind are functions of time."""
+    return group[0].effect.timed
 
 
 class EffectSearch:
     """The search on the Gram matrices of one log; `run` does it."""
 
     def __init__(self, grams: BlockGrams) -> None:
-        self.grams, self.chosen = grams, list[Mistake]()
-        self.entered: list[Tried] = []
-        self.tried: dict[tuple[Mistake, ...], Tried] = {}
+        self.grams, self.chosen = grams, list[EffectAt]()
+        self.entered: list[Candidate] = []
+        self.tried: dict[Group, Candidate] = {}
 
     @classmethod
     def best_of(
         cls,
         trial: CorrectedLog,
-        mistakes: Sequence[Mistake],
-        credit: Callable[[Mistake], float] = lambda m: 1.0,
-    ) -> tuple[Mistake, float] | None:
+        effects: Sequence[EffectAt],
+        credit: Callable[[EffectAt], float] = lambda at: 1.0,
+    ) -> tuple[EffectAt, float] | None:
         """The effect that alone saves most of the held-out error by the rule, and how much.
 
         `credit` multiplies what each saves, for comparison only.
         """
-        grams = BlockGrams.from_log(trial, mistakes)
+        grams = BlockGrams.from_log(trial, effects)
         if not grams.items:
             return None
         grams.weigh(())
-        folds = _Folds(grams, (), timed=False)
-        places = {m: grams.places_of([m])[grams.nb :] for m in grams.items}
-        best = max(places, key=lambda m: folds.saved(places[m]) * credit(m))
-        without = folds.held_out(np.zeros(0, dtype=np.intp))
-        gain = folds.held_out(places[best]).gain(over=without)
+        folds = _Folds(grams, (), False, [(m,) for m in grams.items])
+        saved = folds.saved((m,) for m in grams.items)
+        best = max(grams.items, key=lambda m: saved[m,] * credit(m))
+        gain = folds.gain((best,))
         return (best, gain.share) if RULES["effect"].accepts(gain) else None
 
-    def run(self, stop_at: str = "") -> EffectSearchResult:
-        """Add effects until none passes the rule, or one with this name has entered."""
+    def run(self, stop_at: str = "") -> tuple[Candidate, ...]:
+        """Add effects until none passes the rule, or one with this name has entered.
+
+        Returns those that entered, in order, then all others that were tried.
+        """
         self.grams.weigh(self.chosen)
         for _ in range(MOST_ENTRIES):
             best = self._round()
             if best is None:
                 break
             self.entered.append(best)
-            self.chosen += best.mistakes
+            self.chosen += best.effects
             self.grams.weigh(self.chosen)
-            if EFFECTS[best.mistakes[0].kind].name == stop_at:
+            if best.effect.name == stop_at:
                 break
-        values, deviations = self._remove_impossible()
-        rest = (t for key, t in self.tried.items() if not {*key} & {*self.chosen})
-        entered, unknown = (tuple(t for t in self.entered if t.entered == x) for x in (True, False))
-        return EffectSearchResult(entered, (*unknown, *rest), values, deviations)
+        self._remove_impossible()
+        others = [c for key, c in self.tried.items() if not {*key} & {*self.chosen}]
+        return (*sorted(self.entered, key=lambda c: not c.entered), *others)
 
-    def _remove_impossible(self) -> tuple[dict[Mistake, Array], dict[Mistake, Array]]:
-        """Values and deviations of all that entered, without signs that later entries turned."""
+    def _remove_impossible(self) -> None:
+        """Give all that entered their values; signs that later entries turned leave."""
         while True:
             values, deviations = self.grams.values(self.chosen)
-            turned = {
-                m
-                for t in self.entered
-                for m in t.mistakes
-                if t.entered and EFFECTS[m.kind].positive and values[m].sum() <= 0
+            self.entered = [
+                replace(
+                    c,
+                    values=tuple(values[e] for e in c.effects),
+                    deviations=tuple(deviations[e] for e in c.effects),
+                )
+                for c in self.entered
+            ]
+            positive = {
+                e for c in self.entered if c.entered and c.effect.positive for e in c.effects
             }
+            turned = {e for e in positive if values[e].sum() <= 0}
             if not turned:
-                return values, deviations
+                return
             why = "its sign is impossible together with later entries"
-            for t in self.entered:
-                if gone := tuple(m for m in t.mistakes if m in turned):
-                    self.tried[gone] = replace(t, mistakes=gone, entered=False, why=why)
-            left = ((t, tuple(m for m in t.mistakes if m not in turned)) for t in self.entered)
-            self.entered = [replace(t, mistakes=own) for t, own in left if own]
-            self.chosen = [m for t in self.entered for m in t.mistakes]
+            for gone in filter(None, (c.part(turned) for c in self.entered)):
+                self.tried[gone.effects] = Candidate(gone.effects, gone.gain, why=why)
+            self.chosen = [e for e in self.chosen if e not in turned]
+            self.entered = [*filter(None, (c.part(self.chosen) for c in self.entered))]
 
-    def _candidates(self) -> Iterator[tuple[Mistake, ...]]:
+    def _candidates(self) -> Iterator[Group]:
         """Every effect that may still enter, at each joint and at all joints at once."""
         taken = Counter((m.kind, m.joint) for m in self.chosen)
-        groups: dict[tuple[str, float], list[Mistake]] = {}
+        groups: dict[tuple[str, float], list[EffectAt]] = {}
         for m in self.grams.items:
             most = len(RIPPLE) // 2 if m.kind == "ripple" else 1
             if taken[m.kind, m.joint] < most and m not in self.chosen:
@@ -213,40 +273,41 @@ class EffectSearch:
                 yield tuple(group)
             yield from ((m,) for m in group)
 
-    def _round(self) -> Tried | None:
+    def _round(self) -> Candidate | None:
         """The best candidate that passes the rule, or a feature that does with another sign."""
-        folds = {timed: _Folds(self.grams, self.chosen, timed) for timed in (False, True)}
+        offered = {t: [g for g in self._candidates() if is_timed(g) is t] for t in (False, True)}
+        folds = {t: _Folds(self.grams, self.chosen, t, own) for t, own in offered.items()}
 
-        def with_score(group: tuple[Mistake, ...]) -> tuple[float, tuple[Mistake, ...]]:
-            places = self.grams.places_of(group)[self.grams.nb :]
-            saved = folds[EFFECTS[group[0].kind].timed].saved(places)
-            share = REPORTED if EFFECTS[group[0].kind].kind == "feature" else 1.0
-            return share * saved * SIMPLE ** (len(places) - 1), group
+        def scores(timed: bool, groups: Sequence[Group]) -> list[tuple[float, Group]]:
+            """What each saves, with less for what no fit models and for further coefficients."""
+            out = []
+            for group, saved in folds[timed].saved(groups).items():
+                share = REPORTED if group[0].effect.kind == "feature" else 1.0
+                out.append((share * saved * SIMPLE ** (len(self.grams.columns(group)) - 1), group))
+            return out
 
-        left = sorted(map(with_score, self._candidates()), key=lambda entry: entry[0])
-        without = {timed: f.held_out(np.zeros(0, dtype=np.intp)) for timed, f in folds.items()}
+        every = [entry for timed, own in offered.items() for entry in scores(timed, own)]
+        left = sorted(every, key=lambda entry: entry[0])
         for _ in range(min(MOST_JUDGED, len(left))):
             saved, group = left.pop()
             own, why = self._possible(group)
             if own and own != group:  # what it saves at joints where it can be
-                insort(left, with_score(own), key=lambda entry: entry[0])
+                insort(left, scores(is_timed(own), [own])[0], key=lambda entry: entry[0])
                 continue
-            timed = EFFECTS[group[0].kind].timed
-            places = self.grams.places_of(group)[self.grams.nb :]
-            gain = folds[timed].held_out(places).gain(over=without[timed])
+            gain = folds[is_timed(group)].gain(group)
             rule = RULES.get(group[0].kind, RULES["effect"])
-            if not own and EFFECTS[group[0].kind].kind == "feature" and rule.accepts(gain):
-                return Tried(group, gain, why=why)
+            if not own and group[0].effect.kind == "feature" and rule.accepts(gain):
+                return Candidate(group, gain, why=why)
             if own and rule.accepts(gain):
                 others = (g[0] for s, g in reversed(left) if len(g) == 1 and s > ALIKE * saved)
                 alike = [m for m in others if m.kind == own[0].kind and m not in own]
-                return Tried(own, gain, True, alike=tuple(alike) if len(own) == 1 else ())
-            self.tried[group] = Tried(group, gain, why=why or rule.refuses(gain))
+                return Candidate(own, gain, True, alike=tuple(alike) if len(own) == 1 else ())
+            self.tried[group] = Candidate(group, gain, why=why or rule.refuses(gain))
         return None
 
-    def _possible(self, group: tuple[Mistake, ...]) -> tuple[tuple[Mistake, ...], str]:
+    def _possible(self, group: Group) -> tuple[Group, str]:
         """The joints at which an effect has a sign that it can have."""
-        if not EFFECTS[group[0].kind].positive:
+        if not group[0].effect.positive:
             return group, ""
         values, _ = self.grams.values([*self.chosen, *group])
         own = tuple(m for m in group if values[m].sum() > 0)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from feasid.core.notes import Note
 from feasid.identification.effects.calibration import (
-    Corrected,
     correct_log,
-    correctable_mistakes,
+    correctable_effects,
     gauss_newton,
     uncorrected_trial,
 )
@@ -28,8 +27,8 @@ from feasid.identification.effects.joint_terms import (
     with_terms,
     without_restless,
 )
-from feasid.identification.effects.search import EffectSearch, EffectSearchResult, Tried
-from feasid.identification.effects.table import EFFECTS, Mistake
+from feasid.identification.effects.search import Candidate, EffectSearch
+from feasid.identification.effects.table import EFFECTS, EffectAt, EffectResult
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import RULES
@@ -59,257 +58,221 @@ MOST_FEATURES = 12
 joint."""
 
 
-@dataclass(frozen=True)
-class SelectionEntry:
-    """An effect at a joint that a search tried."""
-
-    effect: str
-    joint: str  #: Empty for an effect of the whole log.
-    value: float  #: Its first coefficient in `unit`; NaN where it did not enter the search.
-    deviation: float  #: Of the value.
-    unit: str  #: Empty for SI.
-    gain: float  #: Share by which held-out errors fall, of all joints that were tried together.
-    certainty: float  #: Deviations of that over blocks of the log.
-    entered: bool  #: Whether the fit has it.
-    why: str  #: Reason why it did not enter.
-
-
 @dataclass(frozen=True, eq=False)
 class Selection:
     """Effects that entered a fit, effects that are only reported, and effects that were tried."""
 
     plain: CorrectedLog | None = None  #: The log as it came; None where it was reduced.
-    trial: CorrectedLog | None = None  #: The log with a common delay corrected.
-    result: EffectSearchResult = field(default_factory=lambda: EffectSearchResult((), ()))
+    trial: CorrectedLog | None = None  #: The log with what was corrected.
+    candidates: tuple[Candidate, ...] = ()
     names: tuple[str, ...] = ()  #: Of joints, or of drives where the log was reduced.
     words: tuple[str, ...] = ()  #: Joint terms that may enter.
     #: Friction of the plain fit by drive, where the log was reduced.
     usual: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     gains: bool = False  #: Whether the caller wants torque gains of single joints corrected.
-
-    def enters(self, tried: Tried) -> bool:
-        """Whether the effects that the search added are a part of the fit, or only reported."""
-        effect = EFFECTS[tried.mistakes[0].kind]
-        if effect.kind == "term":
-            return bool({*effect.terms[:1]} & {*self.words}) or effect.name == "abrupt"
-        single = effect.name == "gain" and len(tried.mistakes) == 1 and not self.gains
-        return effect.kind == "sensor" and (not single or RULES["one-gain"].accepts(tried.gain))
+    term_notes: tuple[Note, ...] = ()  #: on joint terms that the fit has.
 
     @property
-    def sensors(self) -> list[Mistake]:
+    def entered(self) -> list[Candidate]:
+        """Effects that the search found."""
+        return [c for c in self.candidates if c.entered]
+
+    def is_fitted(self, candidate: Candidate) -> bool:
+        """Whether an effect that the search found is a part of the fit, or only reported."""
+        effect = candidate.effect
+        if effect.kind == "term":
+            return bool({*effect.terms[:1]} & {*self.words}) or effect.name == "abrupt"
+        single = effect.name == "gain" and len(candidate.effects) == 1 and not self.gains
+        return effect.kind == "sensor" and (not single or RULES["one-gain"].accepts(candidate.gain))
+
+    @property
+    def fitted(self) -> list[EffectAt]:
+        """Effects of the fit."""
+        return [e for c in self.entered if self.is_fitted(c) for e in c.effects]
+
+    @property
+    def sensors(self) -> list[EffectAt]:
         """Errors of the log that a fit corrects."""
-        own = [t for t in self.result.entered if self.enters(t)]
-        return [m for t in own for m in t.mistakes if EFFECTS[m.kind].kind == "sensor"]
+        return [e for e in self.fitted if e.effect.kind == "sensor"]
 
     @property
     def terms(self) -> dict[str, tuple[str, ...]]:
         """Words of joint terms by the name of a joint, or of a drive."""
         out: dict[str, tuple[str, ...]] = {}
-        for tried in self.result.entered:
-            effect = EFFECTS[tried.mistakes[0].kind]
-            if effect.kind == "term" and effect.terms and self.enters(tried):
-                for m in tried.mistakes:
-                    name = self.names[m.joint]
-                    out[name] = tuple(dict.fromkeys((*out.get(name, ()), effect.terms[0])))
+        for e in self.fitted:
+            if e.effect.kind == "term" and e.effect.terms:
+                name = self.names[e.joint]
+                out[name] = tuple(dict.fromkeys((*out.get(name, ()), e.effect.terms[0])))
         return out
 
     @property
     def ripples(self) -> dict[str, tuple[float, ...]]:
         """Periods per 2 pi rad of the waves of ripple that entered, by joint."""
         out: dict[str, tuple[float, ...]] = {}
-        for m in (m for t in self.result.entered if self.enters(t) for m in t.mistakes):
-            if m.kind == "ripple":
-                out[self.names[m.joint]] = (*out.get(self.names[m.joint], ()), m.number)
+        for e in (e for e in self.fitted if e.kind == "ripple"):
+            out[self.names[e.joint]] = (*out.get(self.names[e.joint], ()), e.number)
         return out
 
     @property
     def abrupt(self) -> float:
         """Gain of Coulomb friction that changes its sign at once; 0 if it did not enter."""
-        own = [t for t in self.result.entered if t.mistakes[0].kind == "abrupt"]
-        return own[0].gain.share if own else 0.0
-
-    @property
-    def reported(self) -> list[Tried]:
-        """Effects that the search found and no fit models."""
-        return [t for t in self.result.entered if not self.enters(t)]
+        return next((c.gain.share for c in self.entered if c.effect.name == "abrupt"), 0.0)
 
     def gain_of(self, kind: str) -> float:
         """Share by which all effects of a kind lowered the held-out errors."""
-        left = [1.0 - t.gain.share for t in self.result.entered if t.mistakes[0].kind == kind]
+        left = [1.0 - c.gain.share for c in self.entered if c.effects[0].kind == kind]
         return 1.0 - float(np.prod(left))
 
     @property
-    def gains_by_word(self) -> dict[str, float]:
-        """These gains by the word of a joint term."""
-        return {e.terms[0]: self.gain_of(e.name) for e in EFFECTS.values() if e.terms}
+    def gains_by_effect(self) -> dict[EffectAt, float]:
+        """These gains by kind and joint, without a number."""
+        every = (e for c in self.entered for e in c.effects)
+        return {EffectAt(e.kind, e.joint): self.gain_of(e.kind) for e in every}
 
     @property
-    def gains_by_mistake(self) -> dict[Mistake, float]:
-        """The effects by kind and joint, without their number."""
-        return {Mistake(m.kind, m.joint): self.gain_of(m.kind) for m in self.result.mistakes}
-
-    @property
-    def alike(self) -> dict[Mistake, tuple[str, ...]]:
+    def alike(self) -> dict[EffectAt, tuple[str, ...]]:
         """Other joints at which an effect would explain the log as well."""
         return {
-            m: tuple(self.names[other.joint] for other in t.alike)
-            for t in self.result.entered
-            for m in t.mistakes
-            if t.alike
+            e: tuple(self.names[other.joint] for other in c.alike)
+            for c in self.entered
+            for e in c.effects
+            if c.alike
         }
 
-    def joints_of(self, tried: Tried) -> tuple[str, ...]:
+    def joints_of(self, candidate: Candidate) -> tuple[str, ...]:
         """Names of a candidate's joints; empty for one of the whole log."""
-        return tuple(self.names[m.joint] for m in tried.mistakes if m.joint >= 0)
+        return tuple(self.names[e.joint] for e in candidate.effects if e.joint >= 0)
 
     @property
-    def entries(self) -> tuple[SelectionEntry, ...]:
-        """Everything that was tried, what entered first; a row per effect and joint."""
+    def results(self) -> tuple[EffectResult, ...]:
+        """Everything that was tried, what entered first; one per effect and joint."""
         out = []
-        for tried in (*self.result.entered, *self.result.tried):
-            effect = EFFECTS[tried.mistakes[0].kind]
-            entered = tried.entered and self.enters(tried)
-            why = tried.why or ("" if entered else "it is only reported")
-            for m in tried.mistakes:
-                name = self.names[m.joint] if m.joint >= 0 else ""
-                own, spread = (
-                    effect.factor * float(x[m][0]) if m in x else np.nan
-                    for x in (self.result.values, self.result.deviations)
+        for c in (*self.entered, *(c for c in self.candidates if not c.entered)):
+            fitted = c.entered and self.is_fitted(c)
+            why = c.why or ("" if fitted else "it is only reported")
+            for k, at in enumerate(c.effects):
+                unknown = (np.nan,) * c.effect.size
+                value, deviation = (
+                    tuple(map(float, x[k])) if x else unknown for x in (c.values, c.deviations)
                 )
-                gain = tried.gain.share, tried.gain.deviations
-                out.append(
-                    SelectionEntry(effect.name, name, own, spread, effect.unit, *gain, entered, why)
-                )
+                name = self.names[at.joint] if at.joint >= 0 else ""
+                numbers = value, deviation, c.gain.share, c.gain.deviations
+                out.append(EffectResult(at, name, *numbers, fitted, why))
         return tuple(out)
 
-    def drop_rejected(self, active: Sequence[Mistake], terms: Terms) -> Selection:
+    def drop_rejected(self, active: Iterable[EffectAt], terms: Terms) -> Selection:
         """The selection without rejected errors of the log and rejected terms."""
-        kinds = {"abrupt", *(m.kind for m in active)}
-
-        def stays(m: Mistake) -> bool:
-            name = self.names[m.joint] if m.joint >= 0 else ""
-            return m.kind in kinds or bool({*EFFECTS[m.kind].terms[:1]} & {*terms.get(name, ())})
-
-        return self.without(
-            stays, "fitted together with everything else, its size is zero or impossible"
+        stays = {"abrupt", *(e.kind for e in active)}
+        words = ({*e.effect.terms[:1]} & {*terms.get(self.names[e.joint], ())} for e in self.fitted)
+        return self.with_fitted(
+            [e for e, word in zip(self.fitted, words, strict=True) if e.kind in stays or word],
+            "fitted together with everything else, its size is zero or impossible",
         )
 
-    def without(self, stays: Callable[[Mistake], bool], why: str) -> Selection:
+    def with_fitted(self, effects: Sequence[EffectAt], why: str) -> Selection:
         """The selection with fewer effects in the fit, with the reason."""
-
-        def part(t: Tried, kept: bool) -> tuple[Mistake, ...]:
-            return tuple(m for m in t.mistakes if (not self.enters(t) or stays(m)) == kept)
-
-        every = self.result.entered
-        left = tuple(replace(t, mistakes=own) for t in every if (own := part(t, True)))
-        gone = tuple(
-            replace(t, mistakes=own, entered=False, why=why)
-            for t in every
-            if (own := part(t, False))
+        gone = [e for e in self.fitted if e not in effects]
+        stays = [e for c in self.entered for e in c.effects if e not in gone]
+        entered, rejected = (
+            [part for c in self.entered if (part := c.part(effects))] for effects in (stays, gone)
         )
-        result = replace(self.result, entered=left, tried=(*gone, *self.result.tried))
-        return replace(self, result=result)
+        rejected = [replace(c, entered=False, why=why) for c in rejected]
+        others = (c for c in self.candidates if not c.entered)
+        return replace(self, candidates=(*entered, *rejected, *others))
 
     @property
-    def refused(self) -> list[Tried]:
+    def refused(self) -> list[Candidate]:
         """Large errors of the log that the search selected and no feasible fit confirms."""
         return [
-            t
-            for t in self.result.tried
-            if t.mistakes[0] in self.result.values
-            and EFFECTS[t.mistakes[0].kind].kind == "sensor"
-            and self.enters(t)
-            and RULES["refused"].accepts(t.gain)
+            c
+            for c in self.candidates
+            if not c.entered
+            and c.values
+            and c.effect.kind == "sensor"
+            and self.is_fitted(c)
+            and RULES["refused"].accepts(c.gain)
         ]
 
-    def again(self, selection: Selection) -> Selection:
-        """Another search of the log, with the errors that this one's fit refused."""
-        values = {m: self.result.values[m] for t in self.refused for m in t.mistakes}
-        deviations = {m: self.result.deviations[m] for m in values}
-        result = replace(
-            selection.result,
-            tried=(*self.refused, *selection.result.tried),
-            values={**values, **selection.result.values},
-            deviations={**deviations, **selection.result.deviations},
-        )
-        return replace(selection, result=result)
-
-    def term_notes(self, terms: Terms) -> list[Note]:
+    def notes_of_terms(self, terms: Terms) -> tuple[Note, ...]:
         """The selected joint terms that the fit has."""
         refused = [drive for drive, words in self.terms.items() if words != terms[drive]]
-        notes = term_notes(terms, self.gains_by_word, refused, self.ripples)
+        gains = {e.terms[0]: self.gain_of(e.name) for e in EFFECTS.values() if e.terms}
+        notes = term_notes(terms, gains, refused, self.ripples)
         if gain := self.abrupt:
             notes.append(Note(ABRUPT.format(gain=gain), "abrupt-friction", gain=gain))
-        return notes
+        return tuple(notes)
 
     @property
     def notes(self) -> list[Note]:
-        """Notes on effects that were found and are not in the fit."""
-        out = []
-        for tried in self.reported:
-            effect, joints = EFFECTS[tried.mistakes[0].kind], self.joints_of(tried)
-            values = [self.result.values[m] for m in tried.mistakes]
+        """Notes on the terms of the fit, and on effects that were found and are not in it."""
+        out = [*self.term_notes]
+        for c in (c for c in self.entered if not self.is_fitted(c)):
+            effect, joints = c.effect, self.joints_of(c)
             sizes = ", ".join(
                 f"{j} {effect.factor * v[0]:.3g} {effect.unit}".rstrip()
-                for j, v in zip(joints, values, strict=True)
+                for j, v in zip(joints, c.values, strict=True)
             )
-            wave = f"; {tried.mistakes[0].number:g} times per turn" * (effect.name == "ripple")
+            wave = f"; {c.effects[0].number:g} times per turn" * (effect.name == "ripple")
             listed = ", ".join(joints) if "{sizes}" not in effect.text else ""
             where = f" ({listed}{wave})" if listed else ""
             text = (
-                f"{effect.sentence(tried.mistakes[0], sizes)}{where}: with it the cross-validation "
-                f"error falls by {tried.gain.share:.0%}; the fit does not model it"
+                f"{c.effects[0].sentence(sizes)}{where}: with it the cross-validation "
+                f"error falls by {c.gain.share:.0%}; the fit does not model it"
             )
-            numbers = {"kind": effect.name, "joints": [*joints], "gain": tried.gain.share}
-            numbers |= {"sizes": [v.tolist() for v in values]}
-            numbers |= {"numbers": [m.number for m in tried.mistakes]}
+            if effect.kind == "term":
+                text += f" (candidates={[*effect.terms]} lets it)"
+            elif effect.name == "gain":
+                text += ' (calibration={"gain": 0.05} lets it)'
+            numbers = {"kind": effect.name, "joints": [*joints], "gain": c.gain.share}
+            numbers |= {"sizes": [v.tolist() for v in c.values]}
+            numbers |= {"numbers": [e.number for e in c.effects]}
             # An error that stays in the log is in the model; a law that is lacking may be small.
             numbers |= {"confirmed": True} if effect.kind == "sensor" else {}
-            out.append(Note(f"{text}{self._remedy(tried)}", "lacking", **numbers))
-        for tried in self.refused:
-            effect = EFFECTS[tried.mistakes[0].kind]
-            values = [effect.factor * self.result.values[m] for m in tried.mistakes]
+            out.append(Note(text, "lacking", **numbers))
+        for c in self.refused:
             sizes = ", ".join(
-                f"{j} {np.linalg.norm(v):.3g} {effect.unit}".strip()
-                for j, v in zip(self.joints_of(tried) or ("",), values, strict=True)
+                f"{j} {np.linalg.norm(c.effect.factor * v):.3g} {c.effect.unit}".strip()
+                for j, v in zip(self.joints_of(c) or ("",), c.values, strict=True)
             )
             text = (
-                f"{effect.sentence(tried.mistakes[0], sizes)}: with it the cross-validation error "
-                f"falls by {tried.gain.share:.0%}, and no feasible fit confirms it; bodies and "
+                f"{c.effects[0].sentence(sizes)}: with it the cross-validation error "
+                f"falls by {c.gain.share:.0%}, and no feasible fit confirms it; bodies and "
                 "friction of this fit stand for it. Check this, or record another motion"
             )
-            out.append(Note(text, "unconfirmed", kind=effect.name, confirmed=True))
+            out.append(Note(text, "unconfirmed", kind=c.effect.name, confirmed=True))
         likely = [
-            t
-            for t in self.result.tried
-            if (t.mistakes[0].kind, len(t.mistakes)) == ("gain", 1)
-            and RULES["effect"].accepts(t.gain)
-            and not RULES["gain"].accepts(t.gain)
+            c
+            for c in self.candidates
+            if not c.entered
+            and (c.effects[0].kind, len(c.effects)) == ("gain", 1)
+            and RULES["effect"].accepts(c.gain)
+            and not RULES["gain"].accepts(c.gain)
         ]
-        for tried in sorted(likely, key=lambda t: -t.gain.share)[:1]:
+        for c in sorted(likely, key=lambda c: -c.gain.share)[:1]:
             text = (
-                f"the torque of {self.joints_of(tried)[0]} may be too large or too small: with a "
-                f"gain the cross-validation error falls by {tried.gain.share:.0%}, too little to "
+                f"the torque of {self.joints_of(c)[0]} may be too large or too small: with a "
+                f"gain the cross-validation error falls by {c.gain.share:.0%}, too little to "
                 "correct it. Compare this joint with a known load (feasid.torque_constants)"
             )
             out.append(Note(text, "unconfirmed", kind="gain", confirmed=True))
         return out
 
-    def _remedy(self, tried: Tried) -> str:
-        effect = EFFECTS[tried.mistakes[0].kind]
-        if effect.kind == "term":
-            return f" (candidates={[*effect.terms]} lets it)"
-        return ' (calibration={"gain": 0.05} lets it)' if effect.name == "gain" else ""
+    def remaining_delay(self, delay: Delay) -> Delay:
+        """What remains of a delay that was found before: the effects may explain it."""
+        assert self.trial is not None
+        if self.trial.correction.shifts_torques:
+            return Delay()
+        return Delay(left=find_delay(self.trial.reduced).left) if delay.left else delay
 
 
-def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[Mistake]:
+def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]:
     """Everything that is looked for in a log."""
     setup, joints, robot = trial.setup, trial.rows.joints, trial.base.robot
     widths = usual_widths(setup.chosen["calibration"], setup.sample_time)
-    out = [m for m in correctable_mistakes(setup, widths) if m.kind != "warm-up"]
+    out = [m for m in correctable_effects(setup, widths) if m.kind != "warm-up"]
     if widths and setup.seconds:
-        out += [Mistake("warm-up", j, setup.seconds * w) for w in WARM_TIMES for j in joints]
-    out += [Mistake("abrupt")] if setup.abrupt_robot is not setup.base.robot else []
+        out += [EffectAt("warm-up", j, setup.seconds * w) for w in WARM_TIMES for j in joints]
+    out += [EffectAt("abrupt")] if setup.abrupt_robot is not setup.base.robot else []
     have = {robot.joints[j]: set[str]() for j in joints}
     for drive in robot.drives:
         for joint in drive.coupling:
@@ -317,57 +280,43 @@ def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[Mistake]:
     for effect in EFFECTS.values():
         if effect.name != "ripple" and {*effect.terms} & {*words, *DEFAULT_WORDS}:
             lacking = [j for j in joints if not effect.known(have[robot.joints[j]])]
-            out += [Mistake(effect.name, j) for j in lacking]
+            out += [EffectAt(effect.name, j) for j in lacking]
     turning = [j for j in joints if robot.bodies[j].motion[:3].any()]
     strongest = {n for j in turning for n in strongest_harmonics(trial.rows, j, trial.beta, WAVES)}
     for j in (j for j in turning if not have[robot.joints[j]] & {*RIPPLE}):
-        out += [Mistake("ripple", j, float(n)) for n in sorted(strongest)]
+        out += [EffectAt("ripple", j, float(n)) for n in sorted(strongest)]
     if len(joints) <= MOST_FEATURES:
-        out += [Mistake(kind, j) for kind in ("elastic", "backlash") for j in joints]
+        out += [EffectAt(kind, j) for kind in ("elastic", "backlash") for j in joints]
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class Entered:
-    """What a search selected, and the log with it; the log as it came where nothing entered."""
-
-    selection: Selection
-    corrected: Corrected
-    notes: Sequence[Note] = ()  #: on joint terms.
-
-    def remaining_delay(self, delay: Delay) -> Delay:
-        """What remains of a delay that was found before: the effects may explain it."""
-        trial = self.corrected.trial
-        if trial.correction.shifts_torques:
-            return Delay()
-        return Delay(left=find_delay(trial.reduced).left) if delay.left else delay
-
-
-def enter_effects(setup: UncorrectedLog, estimate: Estimate, words: Sequence[str]) -> Entered:
+def enter_effects(setup: UncorrectedLog, estimate: Estimate, words: Sequence[str]) -> Selection:
     """Search a log around its plain fit; what feasible fits predict better with enters."""
     selection, barred = select_effects(setup, estimate, words), frozenset[str]()
     while True:
-        assert selection.plain is not None
-        plain = Entered(selection, Corrected(selection.plain))
+        plain = selection.plain
+        assert plain is not None
         if not (selection.sensors or selection.terms or selection.abrupt):
-            return plain
-        corrected, terms = correct_selection(setup, selection, estimate)
-        fitted = selection.drop_rejected(corrected.active, terms)
-        if {t.mistakes[0].kind for t in fitted.refused} <= barred:
+            return replace(selection, trial=plain)
+        trial, terms = correct_selection(setup, selection, estimate)
+        fitted = selection.drop_rejected(trial.correction.values, terms)
+        kinds = {c.effects[0].kind for c in fitted.refused}
+        if kinds <= barred:
             break
         # What entered after a large effect was judged with it: the search goes back.
-        barred |= {t.mistakes[0].kind for t in fitted.refused}
-        selection = fitted.again(select_effects(setup, estimate, words, barred))
-    gain = corrected.trial.held_out_in(selection.plain).gain(over=selection.plain.held_out)
+        barred |= kinds
+        again = select_effects(setup, estimate, words, barred)
+        selection = replace(again, candidates=(*again.candidates, *fitted.refused))
+    gain = trial.held_out_in(plain).gain(over=plain.held_out)
     if not RULES["fit"].accepts(gain):
-        why = "feasible fits with all of it predict no better"
-        return replace(plain, selection=selection.without(lambda m: False, why))
-    return Entered(fitted, corrected, selection.term_notes(terms))
+        rejected = selection.with_fitted((), "feasible fits with all of it predict no better")
+        return replace(rejected, trial=plain)
+    return replace(fitted, trial=trial, term_notes=selection.notes_of_terms(terms))
 
 
 def correct_selection(
     setup: UncorrectedLog, selection: Selection, plain: Estimate
-) -> tuple[Corrected, Terms]:
+) -> tuple[CorrectedLog, Terms]:
     """The corrected log with joint terms, without those that leave a joint no friction at rest."""
     terms: Terms = selection.terms
     before = setup.base.robot
@@ -381,7 +330,7 @@ def correct_selection(
         correction = selection.trial.correction
         start = CorrectedLog(own, correction, plain.noise, plain.prior_weight, None)
         corrected = correct_log(start, selection.sensors)
-        fewer = without_restless(terms, robot, corrected.trial.delta, usual)
+        fewer = without_restless(terms, robot, corrected.delta, usual)
         if fewer == terms:
             return corrected, terms
         terms = fewer
@@ -391,28 +340,25 @@ def select_effects(
     setup: UncorrectedLog, estimate: Estimate, words: Sequence[str], barred: Set[str] = frozenset()
 ) -> Selection:
     """Search a log around its plain fit for everything that may enter, without `barred` kinds."""
-    plain, delays = uncorrected_trial(setup, estimate), list[Tried]()
-    trial = plain
+    plain, delays = uncorrected_trial(setup, estimate), list[Candidate]()
+    trial, delay = plain, EffectAt("delay")
     asked = setup.chosen["calibration"]
     gains = isinstance(asked, Mapping) and bool(asked.get("gain"))
     while True:
-        offered = [m for m in offered_effects(trial, words) if m.kind not in barred]
-        grams = BlockGrams.from_log(trial, offered)
+        offered = [e for e in offered_effects(trial, words) if e.kind not in barred]
         stop = "delay" if len(delays) < MOST_DELAYS else ""
-        result = EffectSearch(grams).run(stop_at=stop)
-        if not stop or not result.entered or result.entered[-1].mistakes[0].kind != "delay":
+        result = EffectSearch(BlockGrams.from_log(trial, offered)).run(stop_at=stop)
+        last = [c for c in result if c.entered][-1:]
+        if not stop or not last or last[0].effects != (delay,):
             break
-        corrected = gauss_newton(trial, [Mistake("delay")])[0]
-        if Mistake("delay") not in corrected.correction.values:
+        corrected = gauss_newton(trial, [delay])[0]
+        if delay not in corrected.correction.values:
             break
-        delays.append(result.entered[-1])
+        delays += last
         trial = corrected
     if delays:
-        result = replace(
-            result,
-            entered=(*delays[:1], *(t for t in result.entered if t.mistakes != delays[0].mistakes)),
-        )
-        result.values.setdefault(Mistake("delay"), trial.correction.values[Mistake("delay")])
+        total = replace(delays[0], values=(trial.correction.values[delay],))
+        result = (total, *(c for c in result if not c.entered or c.effects != (delay,)))
     return Selection(plain, trial, result, trial.base.robot.joints, tuple(words), gains=gains)
 
 
@@ -436,4 +382,4 @@ def select_terms(
         return Selection(names=drives)
     result = EffectSearch(grams).run()
     usual = friction_by_drive(plain.robot, delta)
-    return Selection(result=result, names=drives, words=tuple(words), usual=usual)
+    return Selection(candidates=result, names=drives, words=tuple(words), usual=usual)

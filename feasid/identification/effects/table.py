@@ -38,8 +38,8 @@ STEP = 1e-4
 
 
 @dataclass(frozen=True, order=True)
-class Mistake:
-    """One mistake."""
+class EffectAt:
+    """An effect at a joint, or of the whole log."""
 
     kind: str
     joint: int = -1  #: an index, -1 for none.
@@ -48,20 +48,66 @@ class Mistake:
     number: float = 0.0
     other: int = -1  #: the second joint of such a motor.
 
+    @property
+    def effect(self) -> Effect:
+        """Its entry in the table."""
+        return EFFECTS[self.kind]
+
+    def sentence(self, sizes: str) -> str:
+        """The effect's sentence with these sizes, in words."""
+        return self.effect.text.format(sizes=sizes, time=self.number)
+
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """An effect in one run of a log, around a feasible model."""
+class EffectResult:
+    """What a log shows of an effect at a joint, and whether the fit has it."""
+
+    at: EffectAt
+    joint: str  #: Name; empty for an effect of the whole log.
+    #: Its coefficients [SI]; NaN where the search did not come to a value.
+    value: tuple[float, ...]
+    deviation: tuple[float, ...]
+    gain: float = 0.0  #: Share by which held-out errors fall, of all joints tried together.
+    certainty: float = np.nan  #: Deviations of that over blocks of the log.
+    entered: bool = False  #: Whether the fit has it; otherwise the covariance may allow for it.
+    why: str = ""  #: Reason why it did not enter.
+    alternatives: tuple[str, ...] = ()  #: Joints where it would explain the log as well.
+
+    def __str__(self) -> str:
+        return self.at.sentence(self.size)
+
+    @property
+    def size(self) -> str:
+        """The value with its deviation and unit, and whose it is."""
+        effect = self.at.effect
+        coefficients = slice(1 if effect.first else None)
+        value, deviation = (
+            effect.factor * np.array(x[coefficients]) for x in (self.value, self.deviation)
+        )
+        way = effect.ways[int(value[0] < 0)]
+        shown = value[0] if len(value) == 1 and not way else np.linalg.norm(value)
+        text = f"{shown:.3g} +- {np.linalg.norm(deviation):.2g} {effect.unit} {way}".rstrip()
+        if self.joint:
+            text = f"{self.joint} {text}"
+        if self.alternatives:
+            others = " or ".join(self.alternatives)
+            text += f" (or {others}: the log does not show which of them)"
+        return text
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """A feasible model, around which columns of an effect are formed on the rows of a run."""
 
     rows: Rows
     part: RunRows
-    mistake: Mistake
+    at: EffectAt
     model: Robot  #: With the fitted values.
     beta: Array  #: Its base parameters, (nb,).
     gravity: Array  #: Of the description: a tilt turns it about its horizontal axes [m / s^2].
 
 
-ColumnsOf = Callable[[Place], Array]
+ColumnsOf = Callable[[Around], Array]
 """Columns (k, dof, M) of an effect in a run."""
 
 
@@ -94,10 +140,6 @@ class Effect:
     doubtful: bool = False  #: Whether a fit that corrected it is still in doubt.
     first: bool = False  #: Whether its size is its first coefficient; otherwise the norm of all.
 
-    def sentence(self, mistake: Mistake, sizes: str) -> str:
-        """The sentence of an effect with these sizes, in words."""
-        return self.text.format(sizes=sizes, time=mistake.number)
-
     def known(self, symbols: Container[str]) -> bool:
         """Whether a drive with these symbols has the terms of this effect."""
         return all(s in symbols for word in self.terms[:1] for s in SEARCHED[word])
@@ -118,34 +160,34 @@ def horizontal_axes(gravity: Array) -> Array:
     return np.array([first, np.cross(up, first)])
 
 
-def cold_friction(run: Run, robot: Robot, mistake: Mistake) -> Array:
+def cold_friction(run: Run, robot: Robot, at: EffectAt) -> Array:
     """Dry and viscous friction of unit size that fade while a joint warms up, shape (2, N)."""
-    v, decay = run.dq[:, mistake.joint], np.exp(-run.t / mistake.number)
+    v, decay = run.dq[:, at.joint], np.exp(-run.t / at.number)
     return np.stack([decay * sign_of_speed(v, robot), decay * v])
 
 
-def delay_columns(at: Place) -> Array:
+def delay_columns(around: Around) -> Array:
     """Torques that are late, of one joint or of all."""
-    out = np.zeros((1, *at.part.slope.shape))
-    own = slice(None) if at.mistake.joint < 0 else at.mistake.joint
-    out[0, own] = -at.part.slope[own]
+    out = np.zeros((1, *around.part.slope.shape))
+    own = slice(None) if around.at.joint < 0 else around.at.joint
+    out[0, own] = -around.part.slope[own]
     return out
 
 
-def gain_columns(at: Place) -> Array:
+def gain_columns(around: Around) -> Array:
     """The torque of a joint itself."""
-    out, j = np.zeros((1, *at.part.slope.shape)), at.mistake.joint
-    out[0, j] = at.beta[at.rows.supports[j]] @ at.part.filtered[j][:-1]
+    out, j = np.zeros((1, *around.part.slope.shape)), around.at.joint
+    out[0, j] = around.beta[around.rows.supports[j]] @ around.part.filtered[j][:-1]
     return out
 
 
-def of_joint(function: Callable[[Place], Iterable[Array]]) -> ColumnsOf:
+def of_joint(function: Callable[[Around], Iterable[Array]]) -> ColumnsOf:
     """Columns at one joint by functions (N,) of its motion at all samples."""
 
-    def columns(at: Place) -> Array:
-        signals = np.stack([*function(at)])
-        out = np.zeros((len(signals), *at.part.slope.shape))
-        out[:, at.mistake.joint] = at.part.filter_signal(np.ascontiguousarray(signals))
+    def columns(around: Around) -> Array:
+        signals = np.stack([*function(around)])
+        out = np.zeros((len(signals), *around.part.slope.shape))
+        out[:, around.at.joint] = around.part.filter_signal(np.ascontiguousarray(signals))
         return out
 
     return columns
@@ -154,111 +196,115 @@ def of_joint(function: Callable[[Place], Iterable[Array]]) -> ColumnsOf:
 def term_columns(word: str) -> ColumnsOf:
     """Columns of the terms of `feasid.robot.joint_terms` with a word of ``friction=``."""
 
-    def factors(at: Place) -> Iterable[Array]:
-        run, j = at.part.run, at.mistake.joint
+    def factors(around: Around) -> Iterable[Array]:
+        run, j = around.part.run, around.at.joint
         q, v, a = run.q[:, j], run.dq[:, j], run.ddq[:, j]
-        rest = next((d.rest for d in at.model.drives if d.coupling == {at.model.joints[j]: 1}), 0.0)
+        rest = next(
+            (d.rest for d in around.model.drives if d.coupling == {around.model.joints[j]: 1}), 0.0
+        )
         for term in (TERMS[symbol] for symbol in FRICTION[word]):
             load = None
             if term.needs_load:
-                load = body_torque(at.rows, at.part, at.model, at_rest=term.at_rest)[:, j]
-            sign = sign_of_speed(v, at.model)
+                load = body_torque(around.rows, around.part, around.model, at_rest=term.at_rest)[
+                    :, j
+                ]
+            sign = sign_of_speed(v, around.model)
             state = JointState(q, q - rest, q - rest, (), v, a, sign, load, np)
             yield np.asarray(term.factor(state))
 
     return of_joint(factors)
 
 
-def abrupt_columns(at: Place) -> Array:
+def abrupt_columns(around: Around) -> Array:
     """Difference between Coulomb friction that changes its sign at once and that of the model."""
-    run, model = at.part.run, at.model
-    out = np.zeros((1, *at.part.slope.shape))
+    run, model = around.part.run, around.model
+    out = np.zeros((1, *around.part.slope.shape))
     for k, drive in enumerate(model.drives):
         place = model.drive_columns(k).get("fc")
         if place is None or not drive.transition:
             continue
         v = run.dq @ model.coupling(k)
         change = model.values[place] * (np.sign(v) - np.tanh(v / drive.transition))
-        out[0] += np.outer(model.coupling(k), at.part.filter_signal(change[None])[0])
+        out[0] += np.outer(model.coupling(k), around.part.filter_signal(change[None])[0])
     return out
 
 
-def drift_of(at: Place) -> Iterable[Array]:
+def drift_of(around: Around) -> Iterable[Array]:
     """An offset that grows in time."""
-    t = at.part.run.t
+    t = around.part.run.t
     yield (t - t.mean()) / max(float(np.ptp(t)), STEP)
 
 
-def warm_up_of(at: Place) -> Iterable[Array]:
+def warm_up_of(around: Around) -> Iterable[Array]:
     """Friction that fades, see `cold_friction`."""
-    return cold_friction(at.part.run, at.rows.robot, at.mistake)
+    return cold_friction(around.part.run, around.rows.robot, around.at)
 
 
-def ripple_of(at: Place) -> Iterable[Array]:
+def ripple_of(around: Around) -> Iterable[Array]:
     """Waves of the joint's position."""
-    return harmonic_columns(at.part.run.q[:, at.mistake.joint], at.mistake.number).T
+    return harmonic_columns(around.part.run.q[:, around.at.joint], around.at.number).T
 
 
-def tilt_columns(at: Place) -> Array:
+def tilt_columns(around: Around) -> Array:
     """Gravity that turns about two horizontal axes.
 
     Axes of the corrected gravity are others: a tilt of any size exchanges those of an upright base.
     """
-    rigid = at.model.without_joint_terms()
+    rigid = around.model.without_joint_terms()
     out = []
-    for axis in horizontal_axes(at.gravity):
-        change = rigid.with_gravity(np.cross(axis, at.model.gravity))
+    for axis in horizontal_axes(around.gravity):
+        change = rigid.with_gravity(np.cross(axis, around.model.gravity))
         out.append(
-            at.part.filter_smooth_function(
-                lambda q, g=change: inverse_dynamics(g, q, 0 * q, 0 * q).T, at.part.run.q
+            around.part.filter_smooth_function(
+                lambda q, g=change: inverse_dynamics(g, q, 0 * q, 0 * q).T, around.part.run.q
             )
         )
     return np.array(out)
 
 
-def zero_columns(at: Place) -> Array:
+def zero_columns(around: Around) -> Array:
     """Torques of the rigid bodies at shifted positions of a joint."""
-    run, step = at.part.run, STEP * np.eye(at.rows.robot.dof)[at.mistake.joint]
-    rigid = at.model.without_joint_terms()
+    run, step = around.part.run, STEP * np.eye(around.rows.robot.dof)[around.at.joint]
+    rigid = around.model.without_joint_terms()
 
     def moved(q: Array, dq: Array, ddq: Array) -> Array:
         return inverse_dynamics(rigid, q + step, dq, ddq).T
 
-    after = at.part.filter_smooth_function(moved, run.q, run.dq, run.ddq)
-    return np.asarray(after - rigid_torque(at.rows, at.part, at.model))[None] / STEP
+    after = around.part.filter_smooth_function(moved, run.q, run.dq, run.ddq)
+    return np.asarray(after - rigid_torque(around.rows, around.part, around.model))[None] / STEP
 
 
-def compliance_columns(at: Place) -> Array:
+def compliance_columns(around: Around) -> Array:
     """Motion of the link behind a spring of small compliance, q - c tau, or behind play, which
     changes sides with the torque's sign.
     """
-    run, rigid, j = at.part.run, at.model.without_joint_terms(), at.mistake.joint
-    period = at.part.smooth_spacing / run.rate
+    run, rigid, j = around.part.run, around.model.without_joint_terms(), around.at.joint
+    period = around.part.smooth_spacing / run.rate
 
     def softened(q: Array, dq: Array, ddq: Array) -> Array:
-        stiff = decimated_rigid_torque(at.rows, at.part, at.model)
+        stiff = decimated_rigid_torque(around.rows, around.part, around.model)
         tau = stiff[:, j]
-        if at.mistake.kind == "backlash":
+        if around.at.kind == "backlash":
             tau = np.tanh(tau / max(SOFT * float(np.abs(tau).max()), 1e-300))
         rate = np.gradient(tau, period)
         c = STEP / max(float(np.abs(tau).max()), 1e-300)
-        unit = np.eye(at.rows.robot.dof)[j]
+        unit = np.eye(around.rows.robot.dof)[j]
         moved = (
             x - c * np.outer(d, unit)
             for x, d in zip((q, dq, ddq), (tau, rate, np.gradient(rate, period)), strict=True)
         )
         return np.asarray((inverse_dynamics(rigid, *moved) - stiff).T / c)
 
-    return at.part.filter_smooth_function(softened, run.q, run.dq, run.ddq)[None]
+    return around.part.filter_smooth_function(softened, run.q, run.dq, run.ddq)[None]
 
 
-def coupling_columns(at: Place) -> Array:
+def coupling_columns(around: Around) -> Array:
     """Inertia and friction of a motor along a combination of two joints."""
-    run, j, k = at.part.run, at.mistake.joint, at.mistake.other
-    v, a = (x[:, j] + at.mistake.number * x[:, k] for x in (run.dq, run.ddq))
-    own = at.part.filter_signal(np.stack([a, v, sign_of_speed(v, at.rows.robot)]))
-    out = np.zeros((3, at.rows.robot.dof, len(at.part.samples)))
-    out[:, j], out[:, k] = own, at.mistake.number * own
+    run, j, k = around.part.run, around.at.joint, around.at.other
+    v, a = (x[:, j] + around.at.number * x[:, k] for x in (run.dq, run.ddq))
+    own = around.part.filter_signal(np.stack([a, v, sign_of_speed(v, around.rows.robot)]))
+    out = np.zeros((3, around.rows.robot.dof, len(around.part.samples)))
+    out[:, j], out[:, k] = own, around.at.number * own
     return out
 
 
@@ -350,18 +396,12 @@ EFFECTS = {e.name: e for e in (*_SENSORS, *_TERMS, *_FEATURES)}
 """All effects by name; sensors with `USUAL` sizes first."""
 
 USUAL = {"tilt": 0.3 / DEGREES, "zero": 0.3 / DEGREES, "gain": 0.02, "delay": 0.5}
-"""Standard deviations of common mistakes [rad, rad or m, share, samples]."""
+"""Standard deviations of common errors [rad, rad or m, share, samples]."""
 
 
-def size_of(mistake: Mistake) -> int:
-    """How many coefficients an effect has at one joint, or in the whole log."""
-    return EFFECTS[mistake.kind].size
-
-
-def columns_of(rows: Rows, mistake: Mistake, model: Robot, beta: Array, gravity: Array) -> Array:
-    """Columns of an effect around a fitted model with base parameters beta, (rows, size).
+def columns_of(rows: Rows, at: EffectAt, model: Robot, beta: Array, gravity: Array) -> list[Array]:
+    """Columns of an effect around a fitted model with base parameters beta, by run (k, dof, M).
 
     `gravity`: of the description, (3,).
     """
-    places = (Place(rows, part, mistake, model, beta, gravity) for part in rows.parts)
-    return rows.stack([EFFECTS[mistake.kind].columns(place) for place in places])
+    return [at.effect.columns(Around(rows, part, at, model, beta, gravity)) for part in rows.parts]

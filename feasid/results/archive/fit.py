@@ -23,10 +23,9 @@ from feasid.identification.assessment.compared_errors import ComparedErrors
 from feasid.identification.assessment.contact_errors import GAIN, LEVELS, ErrorLaw
 from feasid.identification.assessment.evidence import FitEvidence, GravityComparison
 from feasid.identification.assessment.residuals import Structure
-from feasid.identification.effects.calibration import Calibrated, Calibration
+from feasid.identification.effects.calibration import Calibration
 from feasid.identification.effects.log_differences import Difference, LogComparison
-from feasid.identification.effects.selection import SelectionEntry
-from feasid.identification.effects.table import Mistake
+from feasid.identification.effects.table import EffectAt, EffectResult
 from feasid.identification.estimation.bounds import BoundsTest, PlausibleBound
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
@@ -47,7 +46,7 @@ from feasid.robot.description import Robot, Source
 from feasid.robot.formats.mjcf.model import inline_includes
 from feasid.robot.formats.xml import TEXT, parse_xml
 
-FORMAT, VERSION = "feasid model", 8
+FORMAT, VERSION = "feasid model", 9
 
 MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 
@@ -111,7 +110,7 @@ class FitRecord:
     simulated: Array | None = field(default=None)  #: deviations of short simulations
     outside: tuple[str, ...] = field(default=())  #: constraints that no certificate covers
     comparison: LogComparison | None = None
-    selected: tuple[SelectionEntry, ...] = ()  #: effects that the search tested
+    selected: tuple[EffectResult, ...] = ()  #: effects that the search tested
 
 
 KNOWN = MODEL_KINDS | kinds(
@@ -122,11 +121,10 @@ KNOWN = MODEL_KINDS | kinds(
     PlausibleBound,
     BoundsTest,
     Calibration,
-    Calibrated,
-    Mistake,
+    EffectAt,
     LogComparison,
     Difference,
-    SelectionEntry,
+    EffectResult,
     Servo,
     ServoFit,
     Structure,
