@@ -42,8 +42,7 @@ MAX_CHANGE = 0.7
 """Largest change of the passive columns in one step, relative to themselves (the Frobenius norm of
 C^+ dC): below 1 no singular configuration lies between, so that no branch is left unnoticed."""
 
-LEAP = 0.05
-"""How far beyond a singular configuration [rad or m] a loop is tried to be closed."""
+LEAP = 0.05  #: How far beyond a singular configuration [rad or m] a loop is tried to be closed.
 
 MAX_NEWTON_STEPS = 25
 """Iterations per stride; two or three are usual. Assembling may take four times as many."""

@@ -23,8 +23,7 @@ from feasid.robot.bodies import read_only_array
 
 Index = npt.NDArray[np.intp]
 
-LOOP_KINDS = {"connect": 3, "weld": 6}
-"""Points that coincide (three conditions), or frames (six)."""
+LOOP_KINDS = {"connect": 3, "weld": 6}  #: Points that coincide (three conditions), or frames (six).
 
 
 @checked

@@ -22,8 +22,7 @@ from feasid.core.arrays import Array
 SYMBOLS = ("Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m")
 """Names of the ten parameters, in order."""
 
-UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
-"""Units of the ten parameters, in order."""
+UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)  #: Units of the ten parameters, in order.
 
 UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 """Row and column of L for the first six parameters."""

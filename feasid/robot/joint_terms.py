@@ -172,8 +172,7 @@ FREE_FEATURES = tuple(f"u{k}" for k in range(1, 10))
 
 FEATURE_SYMBOLS = (*SIGNED_FEATURES, *FREE_FEATURES)
 
-TERMS = {term.symbol: term for term in JOINT_TERMS}
-"""The terms by symbol."""
+TERMS = {term.symbol: term for term in JOINT_TERMS}  #: The terms by symbol.
 
 AT_REST = frozenset(t.symbol for t in JOINT_TERMS if t.at_rest)
 """Symbols of terms whose load is the weight of the bodies alone."""
@@ -196,17 +195,13 @@ def _symbols_by_word(terms: Iterable[JointTerm]) -> dict[str, tuple[str, ...]]:
     return out
 
 
-FRICTION = _symbols_by_word(JOINT_TERMS)
-"""Symbols by the words of ``friction=``."""
+FRICTION = _symbols_by_word(JOINT_TERMS)  #: Symbols by the words of ``friction=``.
 
 RIPPLE = ("rs", "rc", "rs2", "rc2")
 """Symbols of ripple: sine and cosine of n x, of as many n as `feasid.robot.drives.Drive.ripple`."""
 
-SEARCHED = {**FRICTION, "ripple": RIPPLE}
-"""Symbols by the words of ``candidates=``."""
-
-USUAL_FRICTION = ("viscous", "coulomb", "offset")
-"""The words that a fit takes by default."""
+SEARCHED = {**FRICTION, "ripple": RIPPLE}  #: Symbols by the words of ``candidates=``.
+USUAL_FRICTION = ("viscous", "coulomb", "offset")  #: The words that a fit takes by default.
 
 FURTHER_FRICTION = tuple(word for word in FRICTION if word not in USUAL_FRICTION)
 """The words that a fit takes where it is asked to, or where the log supports them."""

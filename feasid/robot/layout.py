@@ -25,8 +25,7 @@ LOOP_POSITION_RANGES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
 """Half ranges of independent joints with loops, in units of pi rad or of the robot's length, tried
 in turn until enough configurations close."""
 
-TRIES_PER_MOTION = 2
-"""Configurations drawn per one that is needed, in each range."""
+TRIES_PER_MOTION = 2  #: Configurations drawn per one that is needed, in each range.
 
 BRANCH_PROBES = 60
 """Configurations that are drawn to find out whether a loop can change its branch."""

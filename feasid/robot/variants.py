@@ -28,8 +28,7 @@ from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
 
-SCREW_TOLERANCE = 1e-12
-"""Relative size below which a joint's other motion is rounding."""
+SCREW_TOLERANCE = 1e-12  #: Relative size below which a joint's other motion is rounding.
 
 
 def with_axis_frames(robot: Robot) -> Robot:
@@ -125,8 +124,7 @@ def with_force_sensor(
     return replace(robot, bodies=tuple(bodies))
 
 
-PARALLEL = 1e-6
-"""Largest sine of the angle between the axes of a shoulder and an elbow."""
+PARALLEL = 1e-6  #: Largest sine of the angle between the axes of a shoulder and an elbow.
 
 
 @checked

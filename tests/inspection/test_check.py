@@ -165,15 +165,16 @@ def test_lumped_verdicts_agree_with_eigenvalues(path):
 def test_a_parallel_axis_term_too_few_is_recognised(check):
     """Rod moments about the centre of mass, from which m (c x c) was subtracted once more."""
     report = check(rod("-0.0021", 0, 0, "-0.0021", 0, "0.0001"))
-    (cause,) = [c for c in link(report, "rod").causes if c.code == "frame"]
-    assert "parallel-axis" in cause.message
-    assert cause.evidence["com"] == [0.0, 0.0, 0.1]
+    cause = link(report, "rod").causes[0]
+    assert cause.code == "frame"
+    assert "the parallel-axis term m (c x c) added" in cause.message
 
 
 def test_another_order_of_the_six_numbers_is_recognised(check):
     report = check(rod(0.003, 0.004, 0.005, 0.0001, 0.0002, 0.0003))
-    assert "order" in codes(report, "rod")
-    assert link(report, "rod").causes[0].evidence["order"] == "xx yy zz xy xz yz"
+    cause = link(report, "rod").causes[0]
+    assert cause.code == "order"
+    assert cause.evidence["reading"].endswith("in the order xx yy zz xy xz yz")
 
 
 def test_copies_on_different_shapes_are_reported(check):

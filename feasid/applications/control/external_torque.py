@@ -40,12 +40,10 @@ from feasid.robot.dynamics.floating import frame_jacobian
 SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 """Lengths of the words of `false_alarms`."""
 
-LONGEST_DELAY = 3.0
-"""Longest delay [samples] at which a torque may be used for an earlier sample."""
+LONGEST_DELAY = 3.0  #: Longest delay [samples] at which a torque may be used for an earlier sample.
 
 
-SAME_RATE = 0.05
-"""Share by which the rate of a log that is played may differ from the observer's."""
+SAME_RATE = 0.05  #: Share by which the rate of a log that is played may differ from the observer's.
 
 PLAYED = {"c": 100_000, "python": 2_000}
 """Samples of a run that are played, by backend: about a second each."""
@@ -53,8 +51,7 @@ PLAYED = {"c": 100_000, "python": 2_000}
 CHANCE = 3.0
 """Standard deviations of a Poisson count by which contacts may exceed what is promised."""
 
-GAP = 2.5
-"""Gap between two samples, in periods, after which the observer restarts."""
+GAP = 2.5  #: Gap between two samples, in periods, after which the observer restarts.
 
 
 def alarm_rate(text: str | float) -> float:

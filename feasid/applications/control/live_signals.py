@@ -17,11 +17,8 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.logs.units import unit_factor
 
-KINDS = ("q", "dq", "tau")
-"""Signals of a sample, in the order in which consumers take them."""
-
-NOT_LIVE = ("joint-delay",)
-"""Corrections that no consumer of single samples can make."""
+KINDS = ("q", "dq", "tau")  #: Signals of a sample, in the order in which consumers take them.
+NOT_LIVE = ("joint-delay",)  #: Corrections that no consumer of single samples can make.
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,15 +58,13 @@ NEIGHBOURS = 2
 """Largest distance in the tree of two joints that may share motors: those of a wrist, or of a
 parallelogram."""
 
-MOST_MOTORS = 3
-"""Largest number of motors of two joints that are searched."""
+MOST_MOTORS = 3  #: Largest number of motors of two joints that are searched.
 
 LEFT, EITHER = 0.6, 0.95
 """Such a motor must reduce the product of its joints' held-out errors to the square of the first
 share, and neither error may exceed the second share, because another motor may add to it."""
 
-CONTACT = 12.0
-"""Robust deviations of a residual beyond which a contact is suspected."""
+CONTACT = 12.0  #: Robust deviations of a residual beyond which a contact is suspected.
 
 MOST_LEFT_OUT = 0.1
 """Share of the rows up to which outliers are called contacts; with more of them the model is

@@ -130,8 +130,7 @@ class Fourier:
         return np.concatenate([one, np.stack(waves)], axis=2)
 
 
-DEGREE = 5
-"""Jerk is continuous and has a continuous derivative."""
+DEGREE = 5  #: Jerk is continuous and has a continuous derivative.
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from feasid.core.errors import InputError
 from feasid.core.text import quote
 from feasid.robot.description import Robot
 
-LARGEST_LIMIT = 1e9
-"""Beyond any machine, and small enough that products of limits stay finite."""
+LARGEST_LIMIT = 1e9  #: Beyond any machine, and small enough that products of limits stay finite.
 
 UNITS = {
     "position": "rad or m",

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 RANK_TOLERANCE = 1e-10
 """Singular values of the column-scaled regressor below this share of the largest are zero."""
 
-ACTIVE_MARGIN = 0.01
-"""A limit is active if the margin is below this share of half its range."""
+ACTIVE_MARGIN = 0.01  #: A limit is active if the margin is below this share of half its range.
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,8 +40,7 @@ last stage of the search."""
 MAX_SCALING_STEPS = 10
 """Number of bisections for the largest feasible size, and of steps inward after it."""
 
-SCALING_STEP = 2e-4
-"""Share of its size that a motion loses in each step inward."""
+SCALING_STEP = 2e-4  #: Share of its size that a motion loses in each step inward.
 
 
 @dataclass(frozen=True)

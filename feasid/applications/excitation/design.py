@@ -113,15 +113,13 @@ of `feasid.identification.servos.gains.FACTOR_SHARE`; ratios of gains do not dep
 
 FAMILIES = ("fourier", "spline")
 
-SAMPLES_PER_HARMONIC = 12
-"""Times per harmonic at which the regressor is formed while searching."""
+SAMPLES_PER_HARMONIC = 12  #: Times per harmonic at which the regressor is formed while searching.
 
 RELATIVE_SMOOTHING_WIDTH = 0.08
 """Width of Coulomb friction's smoothed sign, as a share of half the velocity range: with a
 narrower one few samples lie in the change, and each of them makes a local minimum of its own."""
 
-RANDOM_TASKS = 10
-"""Number of random motions that are the default task."""
+RANDOM_TASKS = 10  #: Number of random motions that are the default task.
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,7 @@ the width."""
 
 Places = npt.NDArray[np.intp]
 
-TINY = 1e-150
-"""Smallest root of a speed in divisions."""
+TINY = 1e-150  #: Smallest root of a speed in divisions.
 
 
 class MotionGradient(NamedTuple):

@@ -138,11 +138,8 @@ LIMIT_GRID_REFINEMENT = 4
 """Joint limits are linear in the coefficients and cheap: they are kept on a grid this much finer
 than the regressor's."""
 
-FINAL_REFINEMENT = 3
-"""Refinement of the grid from the beginning to the end of a search."""
-
-SHAPE_SAMPLES = 20
-"""Samples per coefficient that the size of a family's functions is read from."""
+FINAL_REFINEMENT = 3  #: Refinement of the grid from the beginning to the end of a search.
+SHAPE_SAMPLES = 20  #: Samples per coefficient that the size of a family's functions is read from.
 
 
 MarginPullback = Callable[[Array, MotionGradient], None]

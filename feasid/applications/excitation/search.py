@@ -29,14 +29,9 @@ from feasid.core.arrays import Array
 Draw = Callable[[np.random.Generator], Array]
 """A random start from a generator."""
 
-PERTURBATION_SIZES = (0.03, 0.5)
-"""Sizes of random changes, in units of the limits."""
-
-SIMULTANEOUS_SHARE = 0.3
-"""Share of the size when all joints are changed at once."""
-
-LIMIT_SHARE = 0.97
-"""Factor on the use of limits when a joint gets another motion."""
+PERTURBATION_SIZES = (0.03, 0.5)  #: Sizes of random changes, in units of the limits.
+SIMULTANEOUS_SHARE = 0.3  #: Share of the size when all joints are changed at once.
+LIMIT_SHARE = 0.97  #: Factor on the use of limits when a joint gets another motion.
 
 EXCHANGE_TRIALS = 10
 """Number of exchanges of one joint's motion that are compared; a descent begins from the best."""
@@ -171,8 +166,7 @@ LEARNT_SHARE, SMOOTHING_SPREAD = 0.7, 0.2
 """Share of the starts whose smoothing is drawn near that of one of the best, and the standard
 deviation of its logarithm."""
 
-SAME_VALUE_TOLERANCE = 3e-3
-"""Motions whose values differ by less count as the same local minimum."""
+SAME_VALUE_TOLERANCE = 3e-3  #: Motions whose values differ by less count as the same local minimum.
 
 ABANDON_MARGIN = 0.015
 """A perturbed motion that is worse than the best by this after its first stage is given up."""

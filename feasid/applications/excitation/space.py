@@ -178,17 +178,13 @@ def _drop_contained_capsules(capsules: list[Capsule]) -> tuple[Capsule, ...]:
     return tuple(capsules_left)
 
 
-DISTANCE_UNIT = 0.05
-"""Distances between links and to the floor count in units of 5 cm."""
+DISTANCE_UNIT = 0.05  #: Distances between links and to the floor count in units of 5 cm.
 
 OVERLAP_POSTURES = 300
 """Number of random postures in which links are checked for overlaps that no motion changes."""
 
-NEAR = 0.05
-"""Distance between capsules [m] below which the polytopes inside are compared."""
-
-TOGETHER = 512
-"""Postures whose polytopes are compared at once."""
+NEAR = 0.05  #: Distance between capsules [m] below which the polytopes inside are compared.
+TOGETHER = 512  #: Postures whose polytopes are compared at once.
 
 MIN_AXIS_DISTANCE = 1e-9
 """Shortest distance [m] between the axes of two capsules whose direction is used."""
@@ -478,14 +474,9 @@ def _workspace_box(at: LinkFrame, box: Any) -> WorkspaceBox:
     return WorkspaceBox(at, low, high)
 
 
-POSTURES = 2000
-"""Number of postures drawn at first, and in every round around the best one."""
-
-REFINEMENT_ROUNDS = 12
-"""Rounds, each with half the spread of the one before."""
-
-FIRST_SPREAD = 0.25
-"""Spread of the first round, as a share of the position range."""
+POSTURES = 2000  #: Number of postures drawn at first, and in every round around the best one.
+REFINEMENT_ROUNDS = 12  #: Rounds, each with half the spread of the one before.
+FIRST_SPREAD = 0.25  #: Spread of the first round, as a share of the position range.
 
 
 def posture_margins(

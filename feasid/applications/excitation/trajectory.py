@@ -116,8 +116,7 @@ def approach_times(way: Array, bounds: Bounds) -> Array:
 LINE_COLOR, LIMIT_COLOR = "#4477aa", "#ee6677"
 """Paul Tol's bright palette, distinguishable for the colour-blind and in print."""
 
-PLOT_POINTS = 600
-"""Points drawn per line."""
+PLOT_POINTS = 600  #: Points drawn per line.
 
 Seconds: TypeAlias = Annotated[float, number(0.0, 2.0e9, open=True)]
 """Longest time of an approach [s]: ROS counts seconds in 32 bits."""
@@ -138,11 +137,8 @@ FILE_DECIMALS = 12
 """Decimals of positions, velocities and accelerations in files: polynomials between points 10 ms
 apart multiply what is rounded by up to 60 000 in accelerations."""
 
-TOUCHING = 1e-9
-"""Rounding of an approach that reaches a limit, in units of half its range."""
-
-APPROACH_POINTS = 400
-"""Number of times of an approach at which torques and distances are checked."""
+TOUCHING = 1e-9  #: Rounding of an approach that reaches a limit, in units of half its range.
+APPROACH_POINTS = 400  #: Number of times of an approach at which torques and distances are checked.
 
 
 @checked_methods

@@ -27,8 +27,7 @@ GRID = {
 MOMENTS = 0.3
 """Deviation of a first moment over mass, radius of gyration and that of the body's factor."""
 
-BELIEF = 1.0
-"""Weight of the description as a prior of the type's bodies; see the entropic prior."""
+BELIEF = 1.0  #: Weight of the description as a prior of the type's bodies; see the entropic prior.
 
 ROUNDS = 2
 """Number of rounds: spreads are shares of the type's parameters, which improve with every round."""

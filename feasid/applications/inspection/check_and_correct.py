@@ -184,8 +184,7 @@ def correct(
     return correct_parameters(subject, base, feasible=feasible, **options)
 
 
-FILE_OPTIONS = ("metric", "margin", "total_mass")
-"""Options of corrected links."""
+FILE_OPTIONS = ("metric", "margin", "total_mass")  #: Options of corrected links.
 
 
 def _refuse_options_of_bodies(options: Iterable[str], base: Any, known: Collection[str]) -> None:

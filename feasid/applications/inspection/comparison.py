@@ -29,8 +29,7 @@ from feasid.robot.formats.terms import sum_drives
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
 from feasid.robot.layout import random_configurations
 
-TOLERANCE = 1e-9
-"""Relative difference up to which numbers count as equal by default."""
+TOLERANCE = 1e-9  #: Relative difference up to which numbers count as equal by default.
 
 POSE_TOLERANCE = 1e-9
 """Largest difference of axes and positions [m] up to which kinematics count as equal, but for
@@ -39,8 +38,7 @@ formats of short numbers, see `Format.agreement`."""
 TORQUE_TOLERANCE = 1e-6
 """Torque difference that equivalent models may show: rounded angles taken for exact ones."""
 
-SAMPLES = 200
-"""Random states at which torques are compared."""
+SAMPLES = 200  #: Random states at which torques are compared.
 
 
 @dataclass(frozen=True)

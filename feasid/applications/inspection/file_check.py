@@ -10,23 +10,8 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
+from feasid.applications.inspection import judge
 from feasid.applications.inspection.causes import Cause, causes
-from feasid.applications.inspection.judge import (
-    FEASIBLE,
-    INCONCLUSIVE,
-    INFEASIBLE,
-    SINGULAR,
-    UNSTATED,
-    ZERO,
-    CorrectedInertia,
-    LinkGroup,
-    LinkVerdict,
-    closest_inertia,
-    group_links,
-    judge_body,
-    judge_link,
-    principal_moments,
-)
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure, plain
 from feasid.core.errors import FeasidError
@@ -41,25 +26,25 @@ class LinkReport:
     """One link: its place in the file, its inertial, and possible causes."""
 
     link: Link
-    verdict: LinkVerdict
+    verdict: judge.LinkVerdict
     causes: tuple[Cause, ...]
     body: str
     """The moving body to which the link belongs."""
 
-    def closest_possible_inertia(self) -> CorrectedInertia | None:
+    def closest_possible_inertia(self) -> judge.CorrectedInertia | None:
         """The closest possible inertia of an infeasible link."""
         link = self.link
         if self.verdict.possible or not link.mass or link.moments is None:
             return None
-        return closest_inertia(link.mass, link.moments)
+        return judge.closest_inertia(link.mass, link.moments)
 
 
 @dataclass(frozen=True, eq=False)
 class BodyReport:
     """Links that move as one body, and the verdict on their sum."""
 
-    body: LinkGroup
-    verdict: LinkVerdict
+    body: judge.LinkGroup
+    verdict: judge.LinkVerdict
 
 
 @checked_methods
@@ -83,13 +68,14 @@ class FileCheck(Displayed):
         """Status of the worst link: "infeasible", "inconclusive" or "feasible"."""
         statuses = {r.verdict.status for r in (*self.bodies, self.base)}
         statuses |= {r.verdict.status for r in self.links}
-        statuses |= {INCONCLUSIVE} if self.description.hidden else set()
-        return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in statuses), FEASIBLE)
+        statuses |= {judge.INCONCLUSIVE} if self.description.hidden else set()
+        order = (judge.INFEASIBLE, judge.INCONCLUSIVE)
+        return next((s for s in order if s in statuses), judge.FEASIBLE)
 
     @property
     def feasible(self) -> bool | None:
         """Whether every link is physically consistent; None if this is undecided."""
-        return {FEASIBLE: True, INFEASIBLE: False}.get(self.status)
+        return {judge.FEASIBLE: True, judge.INFEASIBLE: False}.get(self.status)
 
     def explain(self) -> str:
         """Verdicts and causes, in sentences."""
@@ -116,12 +102,12 @@ class FileCheck(Displayed):
     @property
     def infeasible(self) -> tuple[LinkReport, ...]:
         """Links that are not physically consistent."""
-        return tuple(r for r in self.links if r.verdict.status == INFEASIBLE)
+        return tuple(r for r in self.links if r.verdict.status == judge.INFEASIBLE)
 
     @property
     def weightless(self) -> tuple[BodyReport, ...]:
         """Moving bodies without mass or volume: limiting cases that simulators reject."""
-        limits = (SINGULAR, ZERO, UNSTATED)
+        limits = (judge.SINGULAR, judge.ZERO, judge.UNSTATED)
         return tuple(r for r in self.bodies if r.verdict.status in limits)
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,13 +148,13 @@ def check_file(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Fil
 
 def check_description(description: Description) -> FileCheck:
     """Judge every link and moving body of a description exactly, and look for causes."""
-    verdicts = {link.name: judge_link(link) for link in description.links}
+    verdicts = {link.name: judge.judge_link(link) for link in description.links}
     hints = causes(description, verdicts)
-    base, moving = group_links(description)
+    base, moving = judge.group_links(description)
     bodies = []
     for body in (base, *moving):
-        known = [verdicts.get(link.name, LinkVerdict(UNSTATED)) for link in body.links]
-        bodies.append(BodyReport(body, judge_body(body, known)))
+        known = [verdicts.get(link.name, judge.LinkVerdict(judge.UNSTATED)) for link in body.links]
+        bodies.append(BodyReport(body, judge.judge_body(body, known)))
     owner = {link.name: r.body.name for r in bodies for link in r.body.links}
     links = tuple(
         LinkReport(
@@ -181,13 +167,8 @@ def check_description(description: Description) -> FileCheck:
 
 def _link_dict(report: LinkReport) -> dict[str, Any]:
     link, verdict = report.link, report.verdict
-    out: dict[str, Any] = {
-        "name": link.name,
-        "body": report.body,
-        "path": link.path,
-        "line": link.line,
-        "status": verdict.status,
-    }
+    out: dict[str, Any] = {"name": link.name, "body": report.body, "path": link.path}
+    out |= {"line": link.line, "status": verdict.status}
     if verdict.code:
         out["code"] = verdict.code
     if not verdict.possible:
@@ -218,6 +199,11 @@ RULES = {
     "product-sign": "The products of inertia seem to have the wrong sign",
     "misplaced": "A product of inertia repeats a moment",
     "order": "The six moments seem to be listed in another order",
+    "decimal": "One number seems to be off by a power of ten",
+    "sign": "A sign seems to be wrong",
+    "axes": "The moments seem to be those of other axes",
+    "asymmetric": "Numbers below the diagonal contradict those above",
+    "mass-unit": "The mass seems to be in another unit",
     "placeholder": "The inertia looks like a placeholder",
     "residue": "The inertia is rounding residue",
     "massless": "Inertia without mass",
@@ -225,7 +211,6 @@ RULES = {
     "com-outside": "The centre of mass is outside the collision shapes",
     "inertia-unit": "The inertia is too large for the collision shapes",
     "twin": "The mirrored link differs",
-    "mirror-sign": "Mirrored links disagree in the signs of products of inertia",
     "copied": "Mass and inertia are copied between different links",
 }
 
@@ -234,8 +219,8 @@ def headline(report: FileCheck) -> str:
     """One line per file."""
     links, bodies = len(report.links), len(report.bodies)
     wrong = len(report.infeasible)
-    moving_count = sum(r.verdict.status == INFEASIBLE for r in report.bodies)
-    if report.status == INFEASIBLE:
+    moving_count = sum(r.verdict.status == judge.INFEASIBLE for r in report.bodies)
+    if report.status == judge.INFEASIBLE:
         text = f"{wrong} of {links} links are infeasible, {moving_count} of {bodies} moving bodies"
     else:
         text = f"{links} links in {bodies} moving bodies"
@@ -254,13 +239,19 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
         )
         yield f"  corrected by: feasid correct {words}"
     for body in report.bodies:
-        if body.verdict.status == INCONCLUSIVE:
+        if body.verdict.status == judge.INCONCLUSIVE:
             yield f"  body {body.body.name!r}: undecided, closer to singular than 40 digits"
     for status, text in _LIMITS.items():
         names = [r.body.name for r in report.weightless if r.verdict.status == status]
         if names:
             yield f"  warning: moving bodies {text}: {_join_first(names)} [weightless]"
     yield from _warning_lines(report, verbose)
+    bare = sum(bool(r.link.mass) and not r.link.shapes for r in report.links)
+    if bare:
+        yield (
+            f"  note: {bare} links have meshes, which are not opened, or no shapes: their size was "
+            "compared with the offsets between joints, not with shapes"
+        )
     for note in report.description.hidden:
         yield f"  undecided: {note} needs MuJoCo's compiler"
     for note in report.notes:
@@ -271,7 +262,7 @@ def _infeasible_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
     link = found.link
     yield f"  {link.path}:{link.line}: link {link.name!r}: {describe_infeasible(found)}"
     if link.mass is not None and link.moments is not None:
-        moments = ", ".join(f"{x:.4g}" for x in principal_moments(link.moments))
+        moments = ", ".join(f"{x:.4g}" for x in judge.principal_moments(link.moments))
         yield f"      mass {float(link.mass):g} kg, principal moments {moments} kg m^2"
     for cause in found.causes:
         yield f"      {cause.code}: {cause.message}"
@@ -299,9 +290,9 @@ def describe_infeasible(found: LinkReport) -> str:
 
 
 _LIMITS = {
-    SINGULAR: "without volume (rod, disc or point mass)",
-    ZERO: "with zero mass and inertia",
-    UNSTATED: "without any inertia",
+    judge.SINGULAR: "without volume (rod, disc or point mass)",
+    judge.ZERO: "with zero mass and inertia",
+    judge.UNSTATED: "without any inertia",
 }
 
 
@@ -325,8 +316,6 @@ def _join_first(names: Sequence[str], count: int = 4) -> str:
     shown = ", ".join(map(repr, names[:count]))
     return shown + (f" and {len(names) - count} more" if len(names) > count else "")
 
-
-# -- annotations ----------------------------------------------------------------------------------
 
 Finding = tuple[str, str, str, int, int, str]
 """Level, rule, path, line, column, message."""
@@ -374,22 +363,12 @@ def _escape(text: str, is_property: bool = False) -> str:
 
 def sarif_log(found: Iterable[Finding], version: str) -> dict[str, Any]:
     """A SARIF 2.1.0 log, for code scanning."""
-    results = [
-        {
-            "ruleId": rule,
-            "level": level,
-            "message": {"text": message},
-            "locations": [
-                {
-                    "physicalLocation": {
-                        "artifactLocation": {"uri": quote(PurePath(path).as_posix())},
-                        "region": {"startLine": line, "startColumn": column},
-                    }
-                }
-            ],
-        }
-        for level, rule, path, line, column, message in found
-    ]
+    results = []
+    for level, rule, path, line, column, message in found:
+        uri, region = quote(PurePath(path).as_posix()), {"startLine": line, "startColumn": column}
+        place = {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
+        result = {"ruleId": rule, "level": level, "message": {"text": message}}
+        results.append({**result, "locations": [place]})
     rules = [{"id": k, "shortDescription": {"text": v}} for k, v in RULES.items()]
     driver = {"name": "feasid", "version": version, "rules": rules}
     return {

@@ -9,14 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from feasid.applications.inspection import judge
 from feasid.applications.inspection.file_check import FileCheck, check_description
-from feasid.applications.inspection.judge import (
-    MARGIN,
-    SMALLEST,
-    CorrectedInertia,
-    check_distance,
-    closest_inertia,
-)
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError, OutputError
@@ -25,11 +19,8 @@ from feasid.robot.formats.description import Changes, Description, Link, NewIner
 from feasid.robot.formats.registry import format_of_text
 from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
 
-FILL_MASS = 1e-6
-"""Mass [kg] given to a moving link that has none, on request."""
-
-FILL_RADIUS = 1e-3
-"""Its extent [m]: square root of second moment over mass."""
+FILL_MASS = 1e-6  #: Mass [kg] given to a moving link that has none, on request.
+FILL_RADIUS = 1e-3  #: Its extent [m]: square root of second moment over mass.
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +28,7 @@ class Change:
     """One corrected link: before, after, and how far apart."""
 
     link: Link
-    new: CorrectedInertia
+    new: judge.CorrectedInertia
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -87,7 +78,7 @@ class FileCorrection(Displayed):
 def correct_file(
     path: str | os.PathLike[str],
     metric: str = "euclidean",
-    margin: float = MARGIN,
+    margin: float = judge.MARGIN,
     fill: bool = False,
     total_mass: float | None = None,
     limits: ReadLimits = LIMITS,
@@ -98,7 +89,7 @@ def correct_file(
     InputError: the file cannot be read, or an infeasible link cannot be corrected in this file;
     names it. Raises OutputError: the new text did not pass verification.
     """
-    check_distance(metric, margin)
+    judge.check_distance(metric, margin)
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
     form = format_of_text(text)
     description = form.read(text, limits)
@@ -109,7 +100,7 @@ def correct_file(
             where, line = f"{link.path}:{link.line}: link {link.name!r}", link.line
             what = f"{where} has an inertia but no mass: give it one"
             raise InputError(what, link=link.name, line=line)
-        inertia = closest_inertia(link.mass, link.moments, metric, margin)
+        inertia = judge.closest_inertia(link.mass, link.moments, metric, margin)
         changes += (Change(link, inertia),)
     if fill:
         changes += tuple(_fill_weightless(old_check, margin, {c.link.name for c in changes}))
@@ -136,7 +127,7 @@ def _patched(
 def _thicker(change: Change, metric: str, margin: float) -> Change:
     """A change with the closest inertia of a body that has volume."""
     mass, *moments = (Fraction(repr(x)) for x in (change.new.mass, *change.new.moments))
-    inertia = closest_inertia(mass, moments, metric, margin)
+    inertia = judge.closest_inertia(mass, moments, metric, margin)
     distance = max(inertia.distance, change.new.distance)
     return replace(change, new=replace(inertia, distance=distance, note=change.new.note))
 
@@ -150,9 +141,10 @@ def _fill_weightless(before: FileCheck, margin: float, done: set[str]) -> Iterat
         note = "filled: the moving body had no mass or volume"
         mass = link.mass if link.mass and link.mass > 0 else Fraction(repr(FILL_MASS))
         moments = link.moments or (Fraction(0),) * 6
-        least = max(float(mass) * FILL_RADIUS**2, SMALLEST)
+        least = max(float(mass) * FILL_RADIUS**2, judge.SMALLEST)
         yield Change(
-            link, replace(closest_inertia(mass, moments, margin=margin, smallest=least), note=note)
+            link,
+            replace(judge.closest_inertia(mass, moments, margin=margin, smallest=least), note=note),
         )
 
 
@@ -161,12 +153,14 @@ def _scaled_links(before: FileCheck, changes: Sequence[Change], total: float) ->
     if not (isinstance(total, int | float) and 0 < total < math.inf):
         raise InputError(f"total_mass must be a positive mass, not {total!r}", option="total_mass")
     corrected = {c.link.name: c.new for c in changes}
-    now: dict[str, CorrectedInertia] = {}
+    now: dict[str, judge.CorrectedInertia] = {}
     for link in before.description.links:
         if link.name in corrected:
             now[link.name] = corrected[link.name]
         elif link.mass:
-            now[link.name] = CorrectedInertia(float(link.mass), (*_inertial_floats(link),), 0.0)
+            now[link.name] = judge.CorrectedInertia(
+                float(link.mass), (*_inertial_floats(link),), 0.0
+            )
     weight = sum(inertia.mass for inertia in now.values())
     if not weight > 0:
         raise InputError("total_mass scales masses, and no link has one", option="total_mass")

@@ -1,24 +1,14 @@
 """Exact verdicts on whether the inertia of a link or a moving body is physically consistent.
 
 A link is judged by its decimals alone (see `feasid.core.exact.poses`). A moving body is the sum of
-its links' pseudo-inertias, each turned and placed in the body's frame. A sum of positive
-semidefinite matrices with one positive definite among them is positive definite, so bodies of
-possible links need no arithmetic. Otherwise the sum is enclosed to 40 digits, and the body is
-called infeasible or feasible only where the enclosure decides.
+its links' pseudo-inertias, enclosed to 40 digits, and is called infeasible or feasible only where
+the enclosure decides; bodies of possible links need no arithmetic.
 
-The closest physically consistent inertia of one link, in closed form.
-
-Mass and centre of mass are kept: they are easy to know and a small change of the inertia always
-suffices. Moving the inertia only along its own principal axes is no loss, since both distances
-used here do not depend on the axes. With the second moments ``Sigma = tr(I)/2 1 - I`` (a link is
-possible when they are positive definite) and their eigenvalues s:
-
-- "euclidean": minimise ``|I' - I|`` (Frobenius) subject to ``s'_k >= margin * sum |s|`` (and
-  `SMALLEST`). In the principal moments this is the projection of three numbers on a cone of three
-  faces.
-- "barrier": minimise ``1/2 |Sigma' - Sigma|^2 - w log det Sigma'``, with
-  ``w = (ENTROPY sum |s|)^2``: distance against the entropy of the mass distribution, whose answer
-  ``s' = (s + sqrt(s^2 + 4 w)) / 2`` stays well inside.
+The closest possible inertia keeps mass, centre of mass and principal axes, on which the distances
+do not depend. With s the eigenvalues of ``Sigma = tr(I)/2 1 - I``, "euclidean" is the Frobenius
+norm subject to ``s'_k >= margin * sum |s|`` (and `SMALLEST`): a projection on a cone of three
+faces. "barrier" minimises ``1/2 |Sigma' - Sigma|^2 - w log det Sigma'`` with ``w = (ENTROPY sum
+|s|)^2``, distance against entropy: ``s' = (s + sqrt(s^2 + 4 w)) / 2``.
 """
 
 from __future__ import annotations
@@ -238,18 +228,12 @@ def principal_moments(moments: Sequence[Fraction]) -> np.ndarray:
 
 METRICS = ("euclidean", "barrier")
 
+# Smallest second moment over the sum of all, by default: a plate a thousand times as wide as thick
+# passes, and rounding in simulators does no harm.
 MARGIN = 1e-6
-"""Smallest second moment over the sum of all, by default: a plate a thousand times as wide as thick
-passes, and rounding in simulators does no harm."""  # fmt: skip
-
-DIGITS = 12
-"""Significant digits of corrected moments: far finer than the correction, and short to read."""
-
-SMALLEST = 1e-13
-"""Second moment [kg m^2] that a corrected link has at least: below 1e-15 simulators see zero."""
-
-ENTROPY = 1e-2
-"""How much entropy counts against distance: a flat body becomes about 1 : 10 thick."""
+DIGITS = 12  #: Significant digits of corrected moments: short to read.
+SMALLEST = 1e-13  #: Second moment [kg m^2] of a corrected link: below 1e-15 simulators see zero.
+ENTROPY = 1e-2  #: How much entropy counts against distance: a flat body becomes about 1 : 10 thick.
 
 _FACES = np.full((3, 3), 0.5) - np.eye(3)  # s = _FACES @ principal moments
 

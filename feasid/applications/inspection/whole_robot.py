@@ -26,8 +26,7 @@ from feasid.robot.formats.load import load_robot
 from feasid.robot.formats.terms import EFFECTS
 from feasid.robot.layout import random_configurations
 
-SAMPLES = 64
-"""Number of configurations at which the mass matrix is computed."""
+SAMPLES = 64  #: Number of configurations at which the mass matrix is computed.
 
 ROUNDING = 1e-12
 """Relative to its largest eigenvalue, below which one of the mass matrix counts as zero."""

@@ -59,21 +59,18 @@ from feasid.robot.dynamics.newton_euler import WrenchRegressor
 from feasid.robot.formats.fit_robot import resolve_robot
 from feasid.robot.inertia import change_frame, to_mass_com_inertia
 
-SURE = 3.0
-"""A mass that is negative by so many of its standard deviations is rejected."""
+SURE = 3.0  #: A mass that is negative by so many of its standard deviations is rejected.
 
 NO_TORQUES = ("currents", "scale")
 """Codes of notes on logs whose torques are currents or not in N m."""
 
-SEEN = 1e-8
-"""Singular values of the load's scaled columns below this share are not seen."""
+SEEN = 1e-8  #: Singular values of the load's scaled columns below this share are not seen.
 
 UNSEEN, UNKNOWN = 1e16, 1e2
 """Variance of directions that are not seen, in units of their columns' sizes, and the deviation
 [kg, m, kg m^2] from which a number counts as not determined."""
 
-STEP = 1e-6
-"""Relative step of differences by which deviations of centre and inertia follow."""
+STEP = 1e-6  #: Relative step of differences by which deviations of centre and inertia follow.
 
 KNOWN_INERTIA = 0.5
 """Deviation of a moment of inertia over the largest one, from which it is not determined."""
@@ -413,11 +410,8 @@ def fit_feasible_body(r: Array, rho: Array) -> FeasibleFit:
 
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
 
-CUTOFF = 5.0
-"""Low-pass of both sides where the log itself was not filtered [Hz]."""
-
-ROWS_PER_HZ = 2.6
-"""Rows kept per second and Hz of the cut-off: neighbours say the same."""
+CUTOFF = 5.0  #: Low-pass of both sides where the log itself was not filtered [Hz].
+ROWS_PER_HZ = 2.6  #: Rows kept per second and Hz of the cut-off: neighbours say the same.
 
 
 @checked

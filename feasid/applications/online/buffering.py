@@ -24,8 +24,7 @@ MIN_STUCK_SECONDS = 0.1
 """Time with one and the same torque or position, to the last bit, while the joint moves [s]: the
 sensor has stopped, or the torque is at the end of its range. No packaged log has .02 s of it."""
 
-MIN_MOVED_DISTANCE = 1e-2
-"""Distance [rad or m] within `STUCK` from which a joint moves."""
+MIN_MOVED_DISTANCE = 1e-2  #: Distance [rad or m] within `STUCK` from which a joint moves.
 
 MAX_BRIDGED_SAMPLES = 5
 """Missing samples over which positions are interpolated: at 1 kHz a cubic is off by less than an
@@ -38,17 +37,10 @@ of a cubic through both would multiply their noise."""
 RATE_TOLERANCE = 0.03
 """Difference between the rate of the time stamps and the given rate, as a share of it."""
 
-RATE_SECONDS = 1.0
-"""Time over which samples are counted against their stamps [s]."""
-
-MIN_BLOCKS_PER_WINDOW = 16
-"""Blocks of a window: each new one renews four triangles per joint."""
-
-MAX_BLOCKS_PER_WINDOW = 2**20
-"""Blocks of a window: their table takes memory from the start."""
-
-MAX_BLOCK_SECONDS = 0.125
-"""Longest time until the newest sample is learnt [s]."""
+RATE_SECONDS = 1.0  #: Time over which samples are counted against their stamps [s].
+MIN_BLOCKS_PER_WINDOW = 16  #: Blocks of a window: each new one renews four triangles per joint.
+MAX_BLOCKS_PER_WINDOW = 2**20  #: Blocks of a window: their table takes memory from the start.
+MAX_BLOCK_SECONDS = 0.125  #: Longest time until the newest sample is learnt [s].
 
 
 def choose_block(rate: float, window: int | None, block: int | None) -> int:
@@ -265,8 +257,7 @@ class EvenGrid:
         return wide, (1 - share) * torque[earlier] + share * torque[earlier + 1], times
 
 
-EVEN = 1e-6
-"""Share of a step by which a time of the grid may lie beyond a sample: rounding."""
+EVEN = 1e-6  #: Share of a step by which a time of the grid may lie beyond a sample: rounding.
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,8 +69,7 @@ the model follows, would be reported as jumps."""
 RANK_SHARE = 1e-6
 """Share of the largest singular value below which a direction is counted as not seen."""
 
-TINY_MASS = 1e-12
-"""Mass [kg] of a body that has none."""
+TINY_MASS = 1e-12  #: Mass [kg] of a body that has none.
 
 
 @dataclass(frozen=True)

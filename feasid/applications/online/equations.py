@@ -25,17 +25,13 @@ from feasid.identification.regression.folds import absorb_rows, stack_triangles
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.dynamics.regressor import RegressorPlan
 
-FILTER_ORDER = 2
-"""Order of the Butterworth low-pass."""
-
-POLYNOMIAL_DEGREE = 3
-"""Degree of the smoother: it leaves cubics as they are."""
+FILTER_ORDER = 2  #: Order of the Butterworth low-pass.
+POLYNOMIAL_DEGREE = 3  #: Degree of the smoother: it leaves cubics as they are.
 
 MIN_FILTERED_SIGN = 0.95
 """Filtered sign of a velocity above which the joint neither reversed nor rested recently."""
 
-MAX_HALF_WIDTH = 10**5
-"""Samples on either side of the smoother, by which torques are delayed."""
+MAX_HALF_WIDTH = 10**5  #: Samples on either side of the smoother, by which torques are delayed.
 
 REST_SPEED = 0.02
 """Low-passed speed [rad/s or m/s] below which a joint rests: a hundredth to a tenth of what robots

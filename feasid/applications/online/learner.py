@@ -41,11 +41,8 @@ from feasid.robot.dynamics.regressor import mass_matrix
 
 Result = TypeVar("Result")
 
-COMPARISON_SECONDS = 2.0
-"""Time over which errors of prediction are compared [s]."""
-
-MAX_KEPT_DECISIONS = 1000
-"""Decisions and changes that are remembered."""
+COMPARISON_SECONDS = 2.0  #: Time over which errors of prediction are compared [s].
+MAX_KEPT_DECISIONS = 1000  #: Decisions and changes that are remembered.
 
 
 class JobQueue:

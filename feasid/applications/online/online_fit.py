@@ -31,8 +31,7 @@ from feasid.robot.formats.fit_robot import with_fit_terms
 Recorded: TypeAlias = Annotated[Array, array("samples", "dof", finite=False)]
 Stamps: TypeAlias = Annotated[Array, array("samples", finite=False)]
 
-FALSE_ALARMS = 0.1
-"""Changes reported per hour of motion though there were none."""
+FALSE_ALARMS = 0.1  #: Changes reported per hour of motion though there were none.
 
 MOST_WINDOW, MOST_BLOCK = 10**8, 10**6
 """Samples: a day at 1 kHz, and a quarter of an hour, whose memory is taken at the start."""

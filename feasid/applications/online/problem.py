@@ -41,8 +41,7 @@ RIDGE_SHARE = 1e-5
 """Ridge of a joint's own least squares, as a share of its columns: it leaves out directions that
 are not excited yet, and costs at most this share of the torque."""
 
-ROUNDING_SHARE = 1e-9
-"""Ridge as a share of the largest column; smaller columns are rounding."""
+ROUNDING_SHARE = 1e-9  #: Ridge as a share of the largest column; smaller columns are rounding.
 
 MIN_ARMATURE_SHARE = 0.01
 """Smallest size of a drive inertia, as a share of the joints' mean inertia."""
@@ -58,8 +57,7 @@ problem 13 to 24 suffice on a KUKA's log; while there were fewer independent row
 hundreds were taken. With a tenth of it no optimum is reached, with ten times an estimate takes up
 to .15 s."""
 
-TINY_TORQUE = 1e-12
-"""Torque [N m or N] of a joint that the nominal model needs none for."""
+TINY_TORQUE = 1e-12  #: Torque [N m or N] of a joint that the nominal model needs none for.
 
 MIN_RESIDUAL_ROWS_SHARE = 0.05
 """Least share of the rows that counts as left for the noise, however many parameters a joint

@@ -27,8 +27,7 @@ from feasid.robot.formats.load import load_robot
 if TYPE_CHECKING:
     import pandas as pd
 
-ESTIMATE_INTERVAL = 1.0
-"""Time between estimates [s]."""
+ESTIMATE_INTERVAL = 1.0  #: Time between estimates [s].
 
 
 @checked_methods

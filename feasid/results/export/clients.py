@@ -107,8 +107,7 @@ def _resting_accelerations(robot: Robot) -> Array:
     return np.asarray(np.maximum(friction * REGULARISATION * np.diag(inverse), TINY))
 
 
-TINY = 1e-12
-"""Value [rad/s^2] in place of a friction of zero."""
+TINY = 1e-12  #: Value [rad/s^2] in place of a friction of zero.
 
 
 def _only_spring(drive: Any) -> Any:

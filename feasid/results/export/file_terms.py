@@ -32,20 +32,14 @@ if TYPE_CHECKING:
     from feasid.logs.servo import Servo
 
 
-ORIGINS = ("sensor", "joint")
-"""Origins of an offset: the torque sensor, or a force on the joint."""
+ORIGINS = ("sensor", "joint")  #: Origins of an offset: the torque sensor, or a force on the joint.
 
 REST_SPEED = 0.005
 """Speed [rad/s or m/s] below which a joint rests: that over which fitted friction changes sign."""
 
-UNLOADED = 0.25
-"""Load over the offset up to which a posture is without load at a joint."""
-
-PRESENT = 0.5
-"""Torque over the offset above which a joint at rest without load shows the offset."""
-
-REST_SAMPLES = 20
-"""Least number of samples at rest without load for evidence."""
+UNLOADED = 0.25  #: Load over the offset up to which a posture is without load at a joint.
+PRESENT = 0.5  #: Torque over the offset above which a joint at rest without load shows the offset.
+REST_SAMPLES = 20  #: Least number of samples at rest without load for evidence.
 
 
 def fit_without_added_springs(model: FittedModel) -> Array:

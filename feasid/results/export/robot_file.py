@@ -60,11 +60,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-MAX_LISTED_JOINTS = 8
-"""Joints that a line on missing terms names; the others are counted."""
-
-FOR = "for "
-"""Beginning of a line on what one program does not read, although the file has it."""
+MAX_LISTED_JOINTS = 8  #: Joints that a line on missing terms names; the others are counted.
+FOR = "for "  #: Beginning of a line on what one program does not read, although the file has it.
 
 STANDS_FOR = "viscous and Coulomb friction in the file stand for it"
 
@@ -202,8 +199,7 @@ TOLD_ACCELERATION = 0.05
 """Excess of the joints' acceleration without armature from which it is reported: models of one
 robot differ by as much."""
 
-POSTURES = 64
-"""Number of postures over which a robot's inertia is compared."""
+POSTURES = 64  #: Number of postures over which a robot's inertia is compared.
 
 
 def _armature_advice(robot: Robot, postures: Array) -> str:

@@ -33,11 +33,8 @@ from feasid.robot.description import Robot, find_link
 from feasid.robot.dynamics.kinematics import nodes, propagate
 from feasid.robot.dynamics.spatial import as_samples_last
 
-UNIT = 1e-3
-"""Largest difference of a logged quaternion's norm from 1; four decimals lose less."""
-
-SMALL = 1e-3
-"""Angle [rad] below which the series is used; it is exact to rounding there."""
+UNIT = 1e-3  #: Largest difference of a logged quaternion's norm from 1; four decimals lose less.
+SMALL = 1e-3  #: Angle [rad] below which the series is used; it is exact to rounding there.
 
 AXES = ("body", "world")
 

@@ -30,18 +30,14 @@ from feasid.robot.dynamics.newton_euler import load_of, load_torques, newton_eul
 from feasid.robot.dynamics.regressor import CHUNK
 from feasid.robot.joint_terms import TERMS
 
-MAX_SPEED = 100.0
-"""Joint speed [rad/s or m/s] beyond which a motion counts as lost."""
-
-BREAKING_SPEED = 1e-9
-"""Speed [rad/s or m/s] at which dry friction at rest is evaluated."""
+MAX_SPEED = 100.0  #: Joint speed [rad/s or m/s] beyond which a motion counts as lost.
+BREAKING_SPEED = 1e-9  #: Speed [rad/s or m/s] at which dry friction at rest is evaluated.
 
 SWEEPS, MOST_ROUNDS = 15, 60
 """Sweeps over all joints before testing whether the sets of moving and resting joints are right
 (mostly they are), and the largest number of tests: ill-conditioned masses need many."""
 
-HELD = 1e-9
-"""Share of the largest push within which a resting joint counts as held: rounding."""
+HELD = 1e-9  #: Share of the largest push within which a resting joint counts as held: rounding.
 
 STIFF = 1.0
 """Damping of a step over the joint's inertia from which the step takes the velocity at its end."""

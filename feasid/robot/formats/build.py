@@ -31,8 +31,7 @@ from feasid.robot.rotations import compose, exponential
 
 FLOATING_JOINT = "floating_base"
 
-WORLD = "world"
-"""Name of the base in equality constraints."""
+WORLD = "world"  #: Name of the base in equality constraints.
 
 
 def build_robot(

@@ -35,8 +35,7 @@ from feasid.robot.rotations import from_rpy
 if TYPE_CHECKING:
     from feasid.robot.description import Robot
 
-MAX_NAME = 256
-"""Largest number of characters of a name."""
+MAX_NAME = 256  #: Largest number of characters of a name.
 
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 """Names of six moments in URDF and SDF, in the order of `feasid.robot.inertia.UPPER`."""

@@ -24,8 +24,7 @@ MOVING = ("SphericalZYX", "Universal", "Ellipsoid")
 NEUTRAL = {"FreeFlyer": [0, 0, 0, 0, 0, 0, 1], "Spherical": [0, 0, 0, 1], "Planar": [0, 0, 1, 0]}
 """A joint's own part of the neutral configuration; of others that of an angle, or zeros."""
 
-UNLIMITED = 1e30
-"""A position limit beyond this counts as no limit."""
+UNLIMITED = 1e30  #: A position limit beyond this counts as no limit.
 
 
 def is_pinocchio(model: object) -> bool:

@@ -39,8 +39,7 @@ from feasid.robot.joint_terms import TERMS
 from feasid.robot.rotations import is_signed_permutation
 from feasid.robot.variants import SCREW_TOLERANCE
 
-UNCHANGED = 1e-14
-"""Relative difference that is rounding: the file keeps its own digits."""
+UNCHANGED = 1e-14  #: Relative difference that is rounding: the file keeps its own digits.
 
 EMPTIED = NewInertial(0.0, (0.0,) * 6)
 """Inertial of a fixed link if the moving one has everything."""

@@ -137,8 +137,28 @@ def farthest_distance(shapes: Sequence[Shape], point: Array) -> float:
     return float(np.linalg.norm(np.maximum(np.abs(upper - point), np.abs(lower - point))))
 
 
-MOST_BYTES = 2**28
-"""Size beyond which no mesh is read."""
+def second_moments_of_shapes(shapes: Sequence[Shape], point: Array) -> Array:
+    """Second moments about a point of a uniform body of the shapes, per mass [m^2], (3, 3)."""
+    total, volume = np.zeros((3, 3)), sum(shape.volume for shape in shapes)
+    for shape in shapes:
+        half, radius = shape.half, shape.half[0]
+        if shape.kind == "capsule":
+            straight = half[2] - radius
+            part = np.pi * radius**2 * 2 * straight / shape.volume  # the rest are two half balls
+            ends = radius**2 / 5 + straight**2 + 0.75 * straight * radius
+            along = part * straight**2 / 3 + (1 - part) * ends
+            across = part * radius**2 / 4 + (1 - part) * radius**2 / 5
+            own = np.array([across, across, along])
+        else:
+            share = {"box": [3, 3, 3], "cylinder": [4, 4, 3]}.get(shape.kind, [5, 5, 5])
+            own = half**2 / share
+        away = shape.position - point
+        turned = shape.rotation @ np.diag(own) @ shape.rotation.T
+        total += shape.volume / volume * (turned + np.outer(away, away))
+    return total
+
+
+MOST_BYTES = 2**28  #: Size beyond which no mesh is read.
 
 CIRCLE_STEPS = 300
 """Steps towards the centre of the smallest circle: its radius is then 0.3 % too large at most."""

@@ -43,11 +43,8 @@ from feasid.robot.variants import parallelogram
 
 SUFFIX = ".feasid.json"
 
-VERSION = 1
-"""Version of the sidecar's layout; newer ones raise an error."""
-
-MAX_SIDECAR_BYTES = 16 * 1024 * 1024
-"""Largest size of a sidecar in bytes."""
+VERSION = 1  #: Version of the sidecar's layout; newer ones raise an error.
+MAX_SIDECAR_BYTES = 16 * 1024 * 1024  #: Largest size of a sidecar in bytes.
 
 SAME_PLACE = 1e-9
 """Largest difference [rad or m] of a held position that counts as equal: rounding of typed
@@ -246,11 +243,8 @@ def _lists_to_arrays(data: dict[str, Any]) -> dict[str, Any]:
 
 TABLE_SUFFIX = ".loops.json"
 
-TABLE_VERSION = 1
-"""Version of the layout of a table of loops; newer ones raise an error."""
-
-MAX_TABLE_BYTES = 1024 * 1024
-"""Largest size of a table in bytes."""
+TABLE_VERSION = 1  #: Version of the layout of a table of loops; newer ones raise an error.
+MAX_TABLE_BYTES = 1024 * 1024  #: Largest size of a table in bytes.
 
 ENTRIES = ("format", "version", "parallelograms", "loops", "couplings", "active", "configuration")
 

@@ -11,8 +11,7 @@ from feasid.core.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import JOINT_TERMS, NONNEGATIVE, TERMS
 
-SHOWN = 6
-"""Names of one kind that a note lists; the rest is counted."""
+SHOWN = 6  #: Names of one kind that a note lists; the rest is counted.
 
 
 TERM_FIELDS = {"Ia": "inertia", "fv": "viscous", "fc": "coulomb", "k": "stiffness"}

@@ -43,8 +43,7 @@ class ReadLimits:
 
 LIMITS = ReadLimits()
 
-TEXT = "<text>"
-"""In place of the path of a description that was given as text."""
+TEXT = "<text>"  #: In place of the path of a description that was given as text.
 
 _CHUNK = 64 * 1024
 """Bytes that the parser gets at a time, between which the length of a tag is checked."""

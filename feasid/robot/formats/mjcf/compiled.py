@@ -25,19 +25,15 @@ from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, Unmodelled
 from feasid.robot.formats.xml import TEXT, XmlText, parse_xml
 from feasid.robot.rotations import from_quaternion
 
-KINDS = ("floating", "spherical", "prismatic", "revolute")
-"""Kind of joint for each ``jnt_type``."""
+KINDS = ("floating", "spherical", "prismatic", "revolute")  #: Kind of joint for each ``jnt_type``.
 
 ONE_DOF = ("prismatic", "revolute")
 
 EQUALITIES = ("connect", "weld", "joint")
 """Kinds of ``eq_type`` that are modelled; a test compares them with MuJoCo's own."""
 
-SITE = 6
-"""MuJoCo's object type of sites."""
-
-JOINT_TRANSMISSION = 0
-"""MuJoCo's transmission of motors that drive a joint."""
+SITE = 6  #: MuJoCo's object type of sites.
+JOINT_TRANSMISSION = 0  #: MuJoCo's transmission of motors that drive a joint.
 
 MEMBERS = {
     "ntendon": ("tendon", "tendon"),

@@ -83,8 +83,7 @@ def _normalise(v: Decimals) -> list[Decimal]:
 
 # -- primitive geoms of uniform density ------------------------------------------------------------
 
-DENSITY = 1000.0
-"""MuJoCo's default density [kg/m^3]."""
+DENSITY = 1000.0  #: MuJoCo's default density [kg/m^3].
 
 WEIGHTLESS = ("plane", "hfield")
 

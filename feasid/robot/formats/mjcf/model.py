@@ -158,11 +158,8 @@ TERMS = {
 }
 """Field of `JointTerms` per attribute of ``<joint>``; MJCF has no place for offset friction."""
 
-HIDING = ("attach", "composite", "flexcomp")
-"""Elements whose bodies only MuJoCo's compiler makes."""
-
-NEEDS_COMPILER = ("replicate", *HIDING)
-"""Elements that only MuJoCo's compiler expands."""
+HIDING = ("attach", "composite", "flexcomp")  #: Elements whose bodies only MuJoCo's compiler makes.
+NEEDS_COMPILER = ("replicate", *HIDING)  #: Elements that only MuJoCo's compiler expands.
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,8 +62,7 @@ FLAGS = {
 }
 """Flags of ``<option>`` that switch a term off."""
 
-LINEAR = 2
-"""Number of coefficients of a linear polynomial; further ones must be zero."""
+LINEAR = 2  #: Number of coefficients of a linear polynomial; further ones must be zero.
 
 
 def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
@@ -71,8 +70,7 @@ def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
     return _MjcfReader(MjcfFiles(text, limits)).read()
 
 
-MAIN = "main"
-"""The class of elements that name none."""
+MAIN = "main"  #: The class of elements that name none.
 
 
 class Defaults:

@@ -35,8 +35,7 @@ HOLDING = {"solreffriction": (0.002, 1.0), "solimpfriction": (0.999, 0.9999, 0.0
 """Solver settings of dry friction. MuJoCo's are soft: half the breakaway torque of 1 N m moves a
 joint of .01 kg m^2 by 52 mrad/s, with these by .1 (measured)."""
 
-SHORTEST_STEP = 5e-4
-"""Time step [s] down to which MuJoCo remembers enough controls for a delay."""
+SHORTEST_STEP = 5e-4  #: Time step [s] down to which MuJoCo remembers enough controls for a delay.
 
 TYPES = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball"}
 """Type of ``<joint>`` per kind of joint."""

@@ -56,8 +56,7 @@ LIMITED = ("lower", "upper", "velocity", "effort")
 DEFAULTS = {"mass": "1", **{k: "1" if k[1] == k[2] else "0" for k in MOMENTS}}
 """What a link has that does not state it, by sdformat.org/spec: [kg] and [kg m^2]."""
 
-NEAR = 8
-"""Frames between a link and its parent that are composed without a detour over the model."""
+NEAR = 8  #: Frames between a link and its parent that are composed without a detour over the model.
 
 MODEL_FRAME_AXES, EXPRESSED_AXES = (1, 5), (1, 7)
 """Versions before which axes are in the model's frame; from which ``expressed_in`` says so."""

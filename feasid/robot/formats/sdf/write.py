@@ -47,8 +47,7 @@ DYNAMICS = {
 
 TYPES = {"revolute": "revolute", "prismatic": "prismatic", "spherical": "ball"}
 
-ZEROS = (0.0, 0.0, 0.0)
-"""Centre of mass or angles that a file does not state."""
+ZEROS = (0.0, 0.0, 0.0)  #: Centre of mass or angles that a file does not state.
 
 
 def patch_sdf(description: Description, changes: Changes) -> bytes:

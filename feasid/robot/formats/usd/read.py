@@ -28,11 +28,8 @@ from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut
 from feasid.robot.formats.xml import ReadLimits, XmlText
 from feasid.robot.rotations import from_quaternion
 
-BINARY = b"PXR-USDC"
-"""First bytes of a binary layer."""
-
-GRAVITY = 9.81
-"""Gravity if the scene does not give it [m/s^2]."""
+BINARY = b"PXR-USDC"  #: First bytes of a binary layer.
+GRAVITY = 9.81  #: Gravity if the scene does not give it [m/s^2].
 
 NEAT = 1e-6
 """Quaternions this close to one of halves and square roots of a half are those: right angles."""
