@@ -358,12 +358,13 @@ NEW = {
 }
 
 
-def outcome(seed, families=OLD):
+def outcome(seed, families=OLD, solver=None):
     """Kind, what is true, and what was answered; false answers and bad proofs raise."""
     rng = np.random.default_rng(seed)
     kind = list(families)[seed % len(families)]
     base, beta, options, answer = families[kind](rng)
-    verdict = feasid.check(base, **options) if beta is None else feasid.check(beta, base, **options)
+    given = (base,) if beta is None else (beta, base)
+    verdict = feasid.check(*given, solver=solver, **options)
     if verdict.certificate is not None:
         verdict.certificate.verify()
         assert holds(verdict.certificate.data), (seed, kind)

@@ -3,7 +3,9 @@
 from collections import Counter
 
 import pytest
-from proof_campaign import NEW, outcome
+from proof_campaign import NEW, OLD, outcome
+
+from feasid.parameters.feasibility import solve
 
 SAMPLE, SAMPLE_NEW, CAMPAIGN, CAMPAIGN_NEW = 100, 22, 10_000, 3_000
 
@@ -53,3 +55,24 @@ def test_three_thousand_verdicts_on_new_families_are_never_wrong_and_rarely_miss
     found = Counter(outcome(seed, NEW) for seed in range(CAMPAIGN_NEW))
     undecided = sum(n for (_, _, status), n in found.items() if status == "inconclusive")
     assert undecided <= UNDECIDED_NEW * CAMPAIGN_NEW, found
+
+
+ALONE = {kind: OLD[kind] for kind in ("margin", "negative energy", "milli", "kilo", "joint terms")}
+"""Families for solvers one by one: feasible and infeasible, of any size."""
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        *(("clarabel", 2 * len(ALONE)), ("scs", len(ALONE))),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("clarabel", 1000), ("scs", 100))
+        ),
+    ],
+)
+def test_verdicts_of_each_solver_alone_are_never_wrong_and_rarely_missing(name, count):
+    ladder = [attempt for attempt in solve.solver_attempts() if attempt[0] == name]
+    found = Counter(outcome(seed, ALONE, ladder) for seed in range(count))
+    undecided = sum(n for (_, _, status), n in found.items() if status == "inconclusive")
+    assert undecided <= 0.01 * count, found

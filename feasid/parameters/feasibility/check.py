@@ -386,7 +386,6 @@ class Verdict(Displayed):
             f"terms; the proof leaves out {_join_names(names, '; ')}, which the others nearly imply"
         ]
 
-    @property
     def _explain_inconclusive(self) -> str:
         """The reason why nothing is proved."""
         if not np.isfinite(self.margin):
@@ -397,8 +396,8 @@ class Verdict(Displayed):
                 "some body is too small compared with the others, or nearly flat"
             )
         return (
-            f"with a margin of {self.margin:.2g} values seem impossible, but the rounding of K "
-            f"outweighs the contradiction for bodies of up to {HEAVIEST[-1]:.0e} kg"
+            f"the margin found, {self.margin:.1g}, is worth no more than the rounding of K, "
+            f"{self.outcome.rounding:.1g} for bodies of up to {HEAVIEST[-1]:.0e} kg"
             if self.margin < 0
             else f"a margin of {self.margin:.2g} seems feasible, but no point was found that "
             f"satisfies it in exact arithmetic"
@@ -432,7 +431,7 @@ class Verdict(Displayed):
                 f"{_join_names(self.outside, ', ')}"
             )
         if self.certificate is None:
-            lines.append(f"neither answer could be proved: {self._explain_inconclusive}; tried:")
+            lines.append(f"neither answer could be proved: {self._explain_inconclusive()}; tried:")
             lines += map(str, self.attempts)
         else:
             lines.append("proved in exact rational arithmetic: verdict.certificate.verify()")

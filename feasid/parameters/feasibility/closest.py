@@ -113,12 +113,6 @@ class _Problem:
         b[rows:] *= pull / self.pull
         return replace(self, arrays=replace(self.arrays, A=A, b=b), pull=pull)
 
-    def is_preferred(self, closer: Array, delta: Array) -> bool:
-        """Whether `closer` is so much closer that its larger parameters are justified."""
-        sizes = [np.abs(x / self.scale.parameters).max(initial=0.0) for x in (closer, delta)]
-        runs, cost = sizes[0] > GROWS * sizes[1], self.goal.cost
-        return cost(closer) < (1 - (WORTH if runs else 0.0)) * cost(delta)
-
     def least(self, raw: SolverAnswer) -> float:
         """A proven lower bound of the cost; constraints that are not affine count by tangents."""
         arrays, feasible = self.arrays, self.goal.feasible
@@ -219,7 +213,10 @@ def _closest(
             attempts += more
             if again is not None:
                 closer = _repair(weaker, again, anchor, reference.delta)
-                if strong.is_preferred(closer, best[2]) and not goal.feasible.violations(closer):
+                sizes = (np.abs(x / scale.parameters).max(initial=0.0) for x in (closer, best[2]))
+                gain = WORTH if next(sizes) > GROWS * next(sizes) else 0.0  # of growing parameters
+                nearer = goal.cost(closer) < (1 - gain) * goal.cost(best[2])
+                if nearer and not goal.feasible.violations(closer):
                     best = weaker, again, closer
     problem, raw, delta = best
     if not np.isfinite(goal.cost(delta)):

@@ -50,11 +50,17 @@ def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -
             for i, value in worst.items()
             if value < MAX_DOUBTFUL_VALUE
         }
-    exact, plain = (
-        _nullspaces_with_resized(echelon, doubtful, size) for size in (0.0, ENLARGED_SIZE)
-    )
+    variants = []  # the joints' blocks when doubtful angles and offsets have another size
+    for size in (0.0, ENLARGED_SIZE):
+        bodies, down = [*frames.robot.bodies], _resize_small_entries(frames.gravity, size)
+        for i in doubtful:
+            bodies[i] = _resize_degeneracies(frames, i, bodies[i], size, down)
+        gravity = down * frames.gravity_size
+        resized = replace(frames.robot, bodies=tuple(bodies), gravity=gravity)
+        run = echelon.run.with_robot(resized)
+        variants.append(replace(echelon, run=run).joint_nullspaces)
     out = {}
-    for i, three in enumerate(zip(blocks, exact, plain, strict=True)):
+    for i, three in enumerate(zip(blocks, *variants, strict=True)):
         suspects = [
             s for k in reversed(frames.robot.ancestors[i]) for s in _small_quantities_at(frames, k)
         ]
@@ -78,19 +84,6 @@ def _nearest_small_quantity(frames: Frames, i: int, value: float) -> str:
 
 
 # -- the same robot with doubtful features of another size ---------------------------------------
-
-
-def _nullspaces_with_resized(
-    echelon: Echelon, doubtful: Sequence[int], size: float
-) -> Sequence[JointNullspace]:
-    """The joints' blocks when doubtful angles and offsets have this size."""
-    run, frames = echelon.run, echelon.run.frames
-    bodies = [*run.robot.bodies]
-    down = _resize_small_entries(frames.gravity, size)
-    for i in doubtful:
-        bodies[i] = _resize_degeneracies(frames, i, bodies[i], size, down)
-    robot = replace(run.robot, bodies=tuple(bodies), gravity=down * frames.gravity_size)
-    return replace(echelon, run=run.with_robot(robot)).joint_nullspaces
 
 
 def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: Array) -> Body:

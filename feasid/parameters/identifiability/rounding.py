@@ -149,43 +149,30 @@ def with_exact_geometry(
         if body.joint in literal or angle == 0.0:
             bodies.append(body)
             continue
-        new, off, offset = (
-            _zero_tiny_entries(body, angle)
-            if change is None
-            else _apply_intended_pose(body, change)
-        )
+        if change is None:  # entries that vanish within a rounding of its angles are zero
+            rotation, off = exact_rotation(body.rotation, angle)
+            turned = rotation.T @ body.rotation
+            motion, off_axis = _zero_tiny_axis_entries(body.motion, turned, angle)
+            reach = angle * float(np.linalg.norm(body.position)) if off > NEGLIGIBLE else 0.0
+            position, off = body.position, max(off, off_axis)
+            small = (position != 0) & (np.abs(position) <= reach)
+        else:  # where its file means it
+            rotation, _ = exact_rotation(change.turn @ body.rotation, ROUNDED)
+            motion, position = body.motion, body.position + change.shift
+            small = np.abs(position) <= ROUNDED * np.linalg.norm(position)
+            skewed = change.turn - change.turn.T
+            off = float(np.linalg.norm([skewed[2, 1], skewed[0, 2], skewed[1, 0]])) / 2
+        shifted = change is None or change.shift.any()
+        offset = float(np.abs(body.position[small]).max(initial=0.0)) if shifted else 0.0
+        position = np.where(small, 0.0, position)
         if off > NEGLIGIBLE:
             notes.append(RoundedNumber(body.joint, "angle", off))
         if offset > NEGLIGIBLE:
             notes.append(RoundedNumber(body.joint, "offset", offset))
-        bodies.append(new)
+        bodies.append(replace(body, rotation=rotation, position=position, motion=motion))
     if not notes:
         return robot, ()
     return replace(robot, bodies=tuple(bodies)), tuple(notes)
-
-
-def _apply_intended_pose(body: Body, change: IntendedPose) -> tuple[Body, float, float]:
-    """The body where its file means it, how far its axes turn, how large an offset vanishes."""
-    rotation, _ = exact_rotation(change.turn @ body.rotation, ROUNDED)
-    position = body.position + change.shift
-    small = np.abs(position) <= ROUNDED * np.linalg.norm(position)
-    gone = float(np.abs(body.position[small]).max(initial=0.0))
-    skewed = change.turn - change.turn.T
-    off = float(np.linalg.norm([skewed[2, 1], skewed[0, 2], skewed[1, 0]])) / 2
-    moved = replace(body, rotation=rotation, position=np.where(small, 0.0, position))
-    return moved, off, gone if change.shift.any() else 0.0
-
-
-def _zero_tiny_entries(body: Body, angle: float) -> tuple[Body, float, float]:
-    """The body with entries that vanish within a rounding of its angles made zero."""
-    rotation, off = exact_rotation(body.rotation, angle)
-    motion, off_axis = _zero_tiny_axis_entries(body.motion, rotation.T @ body.rotation, angle)
-    reach = angle * float(np.linalg.norm(body.position)) if off > NEGLIGIBLE else 0.0
-    small = (body.position != 0) & (np.abs(body.position) <= reach)
-    position = np.where(small, 0.0, body.position)
-    gone = float(np.abs(body.position[small]).max(initial=0.0))
-    new = replace(body, rotation=rotation, position=position, motion=motion)
-    return new, max(off, off_axis), gone
 
 
 def exact_rotation(rotation: Array, tolerance: float) -> tuple[Array, float]:

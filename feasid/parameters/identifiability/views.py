@@ -109,8 +109,16 @@ def symbol_table(base: IdentifiedParameters, without: IdentifiedParameters | Non
     for label, here, other in zip(("dim V", "dim K", "dim T"), dimensions, there, strict=True):
         sizes = [str(a) if a == b else f"{b} ({a})" for a, b in zip(here, other, strict=True)]
         lines.append([label, *sizes, *[""] * (len(names) - len(sizes))])
+    groups, room = list[list[int]](), 0  # of columns that fit beside the first
+    for k in range(1, len(names) + 1):
+        need = max(len(line[k]) for line in lines) + 2
+        if not groups or room < need:
+            groups.append([])
+            room = TABLE_WIDTH - max(len(line[0]) for line in lines)
+        groups[-1].append(k)
+        room -= need
     parts = []
-    for columns in _split_table_columns(lines, TABLE_WIDTH):
+    for columns in groups:
         cells = [[line[0], *(line[k] for k in columns)] for line in lines]
         first, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
         text = [
@@ -120,21 +128,6 @@ def symbol_table(base: IdentifiedParameters, without: IdentifiedParameters | Non
         text.insert(len(rows) + 1, "")
         parts.append("\n".join(text))
     return "\n\n".join([*parts, LEGEND])
-
-
-def _split_table_columns(lines: Sequence[Sequence[str]], width: int) -> list[list[int]]:
-    """Columns of a table in groups that fit into `width` characters together with the first."""
-    out: list[list[int]] = []
-    room = 0
-    head = max(len(line[0]) for line in lines)
-    for k in range(1, len(lines[0])):
-        need = max(len(line[k]) for line in lines) + 2
-        if not out or room < need:
-            out.append([])
-            room = width - head
-        out[-1].append(k)
-        room -= need
-    return out
 
 
 def explain_parameter(base: IdentifiedParameters, name: str) -> str:

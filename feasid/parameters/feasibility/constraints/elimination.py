@@ -65,8 +65,11 @@ class Elimination:
         solved = eliminate(equations)
         unknowns = Unknowns.from_elimination(feasible.size, solved)
         T, offset, roots = unknowns.T, unknowns.fixed, unknowns.roots
-        blocks = [_eliminate_in_block(b, T, offset) for b in feasible.blocks]
-        rows = [_eliminate_in_linear(c, T, offset) for c in feasible.linear]
+        blocks, rows = [_eliminate_in_block(b, T, offset) for b in feasible.blocks], []
+        for c in feasible.linear:
+            row = c.coefficients @ T[c.columns]
+            columns, a = np.flatnonzero(row), c.constant + float(offset[c.columns] @ c.coefficients)
+            rows.append(Linear(c.name, columns, row[columns], a, role=c.role))
         reduced = replace(
             feasible,
             names=tuple(feasible.names[j] for j in roots),
@@ -146,10 +149,3 @@ def _eliminate_in_block(block: Block, T: Array, fixed: Array) -> Block:
         basis=np.einsum("jk,jrc->krc", along[:, columns], block.basis),
         constant=block.constant + np.tensordot(fixed[block.columns], block.basis, 1),
     )
-
-
-def _eliminate_in_linear(row: Linear, T: Array, fixed: Array) -> Linear:
-    along = row.coefficients @ T[row.columns]
-    columns = np.flatnonzero(along)
-    constant = row.constant + float(fixed[row.columns] @ row.coefficients)
-    return replace(row, columns=columns, coefficients=along[columns], constant=constant, opposite=0)

@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.errors import FeasidError
 from feasid.parameters.feasibility import problems, solve
+from feasid.parameters.feasibility.closest import closest
 from feasid.parameters.feasibility.constraints.units import (
     Units,
     constraint_units,
@@ -28,9 +30,10 @@ from feasid.parameters.feasibility.constraints.units import (
 )
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.proof.infeasibility import InfeasibilityProver, prove_boundary
+from feasid.parameters.feasibility.proof.optimality import prove_optimum
 from feasid.parameters.feasibility.proof.presolve import PresolvedQuestion
 from feasid.parameters.feasibility.proof.question import HEAVIEST, Question
-from feasid.parameters.feasibility.reference import filter_contradiction
+from feasid.parameters.feasibility.reference import filter_contradiction, reference_model
 from feasid.parameters.feasibility.solve import Attempt, SolverAnswer
 
 SLIMMER = (1e2, 1e4)
@@ -49,6 +52,7 @@ class ProvedAnswer:
     margin: float  #: The largest s found; with no answer, the best that a solver said, or NaN.
     delta: Array | None  #: Shape (n,): the point with that margin.
     attempts: tuple[Attempt, ...] = ()
+    rounding: float = np.nan  #: The margin that K's rounding is worth, where that is in the way.
     #: Equations that the others say, too, up to the rounding of K, and that the proof leaves out.
     dropped: tuple[int, ...] = ()
 
@@ -70,7 +74,15 @@ def decide(
     problem = PresolvedQuestion.from_question(question)
     refuted = problem.refute()
     if refuted is not None:
-        return ProvedAnswer(refuted, _smallest_known_margin(question, scale, problem.known), None)
+        margin = _smallest_known_margin(question, scale, problem.known)
+        if problem.feasible.constraints and not problem.wrong:
+            # Signs decide, and what is left has a margin, too: the smaller is the program's.
+            program = _margin_program(problem, problem.units(scale), reference)[0]
+            raw, _ = solve.solve_verified(
+                program, lambda _: solve.Judgement(True, True, 0.0, ""), solver
+            )
+            margin = margin if raw is None else float(np.fmin(margin, raw.x[-1]))
+        return ProvedAnswer(refuted, margin, None)
     if problem.wrong or problem.broken:
         return ProvedAnswer(None, np.nan, None)
     if problem.redundant_rows and not again:
@@ -101,17 +113,44 @@ def decide(
             margin = float(np.fmin(outcome.margin, known))
             return replace(outcome, margin=margin, attempts=attempts)
         best = outcome if number == 0 else best
-    return replace(best, attempts=attempts)
+    return _decide_by_distance(problem, scale, solver, replace(best, attempts=attempts))
+
+
+def _decide_by_distance(
+    problem: PresolvedQuestion, scale: Units, solver: Any, undecided: ProvedAnswer
+) -> ProvedAnswer:
+    """The answer by the closest feasible model: it has the values, or they are a distance away.
+
+    Multipliers of that distance are those of a central point, inside of their cones; those of the
+    largest margin lie on the boundary and leave no room for rounding.
+    """
+    question, reference = problem.question, reference_model(problem.question.robot, scale)
+    K = question.rows.as_doubles(len(reference.delta))
+    weight = np.diag(1.0 / np.linalg.norm(K * scale.parameters, axis=1))
+    target = weight @ np.array(question.values, dtype=np.float64)
+    goal = weight @ K, target, question.feasible, scale, reference, question.margin or None
+    try:
+        near = closest(*goal, solver, refine=True).delta
+    except FeasidError:  # the constraints contradict each other by a little, or no solver answers
+        return undecided
+    if (by_point := _decide_by_point(problem, scale, near)) is not None:
+        return replace(by_point, attempts=undecided.attempts)
+    data = weight, target, near, reference.delta, scale
+    optimum = prove_optimum(replace(question, values=None), *data)
+    if optimum is None:
+        return undecided
+    proof = replace(optimum.dual, question=question)
+    return replace(undecided, certificate=question.certify_infeasible(proof))
 
 
 def _units_to_try(problem: PresolvedQuestion, scale: Units) -> Iterator[Units]:
     """Units to try: the given ones, those of the bodies as far as they show, and slimmer ones."""
-    elimination, feasible = problem.elimination, problem.question.feasible
-    yield elimination.units(scale)
-    values = problem.K, problem.beta, elimination.roots
-    yield elimination.units(units_from_values(problem.question.robot, feasible, scale, *values))
+    yield problem.units(scale)
+    robot, feasible = problem.question.robot, problem.question.feasible
+    values = problem.K, problem.beta, problem.elimination.roots
+    yield problem.units(units_from_values(robot, feasible, scale, *values))
     for factor in SLIMMER:
-        yield elimination.units(units_of_denser_bodies(feasible, scale, factor))
+        yield problem.units(units_of_denser_bodies(feasible, scale, factor))
 
 
 def _smallest_known_margin(
@@ -143,6 +182,17 @@ def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> 
     return ProvedAnswer(certificate, margin, point)
 
 
+def _margin_program(
+    problem: PresolvedQuestion, scale: Units, reference: Array
+) -> tuple[problems.Program, Array, Array]:
+    """The program of the largest margin, over ``start + directions x`` in units."""
+    start, directions = solutions_of_equations(
+        problem.K, problem.beta, scale.parameters, reference[problem.elimination.roots]
+    )
+    p = problems.virtual(problem.feasible, scale, start, directions)
+    return problems.feasibility_test(p), start, directions
+
+
 def _solve_and_prove(
     problem: PresolvedQuestion, scale: Units, reference: Array, solver: solve.Ladder
 ) -> ProvedAnswer:
@@ -151,20 +201,16 @@ def _solve_and_prove(
     if not feasible.constraints:
         return ProvedAnswer(None, np.nan, None)
     prover = InfeasibilityProver(problem, scale)
-    start, directions = solutions_of_equations(
-        problem.K, problem.beta, scale.parameters, reference[problem.elimination.roots]
-    )
-    program = problems.feasibility_test(problems.virtual(feasible, scale, start, directions))
+    program, start, directions = _margin_program(problem, scale, reference)
     proved: dict[int, Certificate] = {}
+    worth = [np.inf]
 
     def judge(raw: SolverAnswer) -> solve.Judgement:
         s, z = float(raw.x[-1]), scale.parameters * (start + directions @ raw.x[:-1])
         certificate, rounding = _prove_answer(problem, prover, raw, s, z)
         if certificate is None:
-            why = (
-                f"rounding is {rounding:.1e} times the contradiction, " if rounding < np.inf else ""
-            )
-            return solve.Judgement(False, True, abs(s), f"margin {s:.2e}, {why}nothing proved")
+            worth.append(abs(s) * rounding)
+            return solve.Judgement(False, True, abs(s), f"margin {s:.2e}, nothing proved")
         proved[id(raw)] = certificate
         return solve.Judgement(True, True, -s, f"margin {s:.2e}, {certificate.claim} proved")
 
@@ -177,7 +223,7 @@ def _solve_and_prove(
         # The solver's own point leaves rounding of large dependent parameters in beta.
         exact = problem.complete_point(delta)
         delta = delta if exact is None else np.array(exact, dtype=np.float64)
-    return ProvedAnswer(certificate, float(raw.x[-1]), delta, tuple(attempts))
+    return ProvedAnswer(certificate, float(raw.x[-1]), delta, tuple(attempts), min(worth))
 
 
 def _prove_answer(
@@ -204,7 +250,7 @@ def _prove_answer(
         if certificate is None:
             if proof.proof_value < 0:
                 cost = proof.remainder_cost(question.size_limits(HEAVIEST[-1]))
-                least = min(least, float(-cost / proof.proof_value))
+                least = min(least, float(-cost / proof.proof_value) or np.inf)
             continue
         if certificate.limit is None or certificate.limit["mass"] == HEAVIEST[0]:
             return certificate, 0.0

@@ -132,11 +132,6 @@ class Face:
         count = len(self.lead)
         return [(a, b) for a in range(count) for b in range(a, count)]
 
-    def project_multiplier(self, Z: Array) -> Array:
-        """Z restricted to the face."""
-        square = np.outer(self.unit, self.unit)
-        return np.asarray(self.projector @ (Z * square) @ self.projector / square)
-
     def nearest_coordinates(self, Z: Array) -> dict[tuple[int, int], float]:
         """W of the nearest ``V W V'``."""
         inverse = np.linalg.pinv(self._basis_doubles)
@@ -173,12 +168,6 @@ class Face:
         full = [[W[min(a, b), max(a, b)] for b in count] for a in count]
         half = [[dot(row, column) for column in full] for row in self.V]
         return [[dot(row, other) for other in self.V] for row in half]
-
-    def nearest_exact_matrix(self, Z: Array) -> Exact:
-        """``V W V'`` near Z, exactly."""
-        return self.exact_matrix(
-            {pair: printed_decimal(w) for pair, w in self.nearest_coordinates(Z).items()}
-        )
 
     def add_remainder(self, basis: Array, Z: Exact, remainder: Sequence[Fraction]) -> Exact:
         """Z plus ``V W V'`` whose adjoint is `remainder`, which satisfies the face's relations."""

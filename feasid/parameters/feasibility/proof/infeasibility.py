@@ -102,10 +102,10 @@ class InfeasibilityProver:
             for Z, block in zip(mixed, self.feasible.blocks, strict=True)
         ]
         faces = self._motion_faces(mixed_prices)
-        projected = [
-            faces[k].project_multiplier(Z) if k in faces else Z for k, Z in enumerate(mixed)
-        ]
-        units = self.scale.blocks
+        units, projected = self.scale.blocks, list(mixed)
+        for k, face in faces.items():
+            square = np.outer(units[k], units[k])
+            projected[k] = face.projector @ (mixed[k] * square) @ face.projector / square
         sizes = [np.abs(Z * np.outer(u, u)).max() for Z, u in zip(blocks, units, strict=True)]
         largest = max([*sizes, *(si * self.scale.linear)], default=0.0)
         places = range(len(blocks)) if largest > 0 else ()

@@ -28,6 +28,7 @@ from feasid.core.exact.numbers import (
 from feasid.parameters.feasibility.constraints.affine import Linear
 from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, block_value, linear_value
+from feasid.parameters.feasibility.constraints.units import Units
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.proof.question import DualPoint, Question
 from feasid.robot.known import Row
@@ -101,6 +102,12 @@ class PresolvedQuestion:
         """Equations that follow from the others up to rounding."""
         used = {*self.kept, *(i for _, i, _ in self.fixed)}
         return tuple(i for i in range(len(self.question.rows)) if i not in used)
+
+    def units(self, scale: Units) -> Units:
+        """Units of the question for what remains of it, so that margins mean the same."""
+        count = len(self.question.feasible.blocks)
+        rows = [place - count for place in self.places if place >= count]
+        return replace(self.elimination.units(scale), linear=scale.linear[rows])
 
     def lift_multipliers(
         self, y: Mapping[int, Fraction], multipliers: Mapping[int, Exact]
@@ -220,8 +227,10 @@ def _settle_constraints(
     broken, singular = dict[int, Exact](), dict[int, Exact]()
     margin = printed_decimal(question.margin)
     for k, constraint in enumerate(question.feasible.constraints):
-        if not _are_all_known(constraint.columns, known) or question.is_massless_frame(constraint):
-            continue
+        ties = [question.elimination.solved.get(j) for j in constraint.columns.tolist()]
+        frame = constraint.role in ("body", "rotor") and all(t == ({}, Fraction(0)) for t in ties)
+        if frame or not _are_all_known(constraint.columns, known):
+            continue  # a frame is a body that is known to have no mass
         if isinstance(constraint, Linear):
             if linear_value(constraint, known) < margin:
                 broken[k] = [[Fraction(1)]]

@@ -197,12 +197,6 @@ class Question:
                 out.append((constraint.role, *own))
         return tuple(out)
 
-    def is_massless_frame(self, constraint: Block | Linear) -> bool:
-        """Whether a body is known to have no mass, so that it has no constraint."""
-        columns, solved = constraint.columns.tolist(), self.elimination.solved
-        own = constraint.role in ("body", "rotor")
-        return own and all(solved.get(j) == ({}, Fraction(0)) for j in columns)
-
     # -- certificates ------------------------------------------------------------------------
 
     def certify_feasible(self, point: Sequence[Fraction]) -> Certificate | None:

@@ -205,7 +205,9 @@ def round_dual(
         for place, block in enumerate(question.feasible.blocks)
         if place in Z and block.kind == "semi" and frozenset(block.columns.tolist()) in dict(bodies)
     }
-    Z |= {place: face.nearest_exact_matrix(multipliers[place]) for place, face in faces.items()}
+    for place, face in faces.items():
+        nearest = face.nearest_coordinates(multipliers[place])
+        Z[place] = face.exact_matrix({k: printed_decimal(w) for k, w in nearest.items()})
     remainders = DualPoint(question, y, Z, form).remainders
     Z, remainders = complete_multipliers(question.feasible, Z, remainders, units, faces)
     for j, pair in limits.items():
