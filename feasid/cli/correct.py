@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from feasid.applications.inspection.file_correction import FileCorrection, correct_file
+from feasid.applications.inspection.file_correction import PROGRAMS, FileCorrection, correct_file
 from feasid.applications.inspection.judge import MARGIN, METRICS, principal_moments
 from feasid.cli import beta
 from feasid.cli.output import add_output, print_json, redirect_sentences
@@ -41,12 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="smallest second moment of a corrected link over their sum (default %(default)g)",
     )
     add("--fill", action="store_true", help="also give massless or point-like moving bodies volume")
-    add(
-        "--total-mass",
-        type=float,
-        metavar="KG",
-        help="mass of all links, to which they are scaled in proportion",
-    )
+    programs = "also thicken what this program rejects, and --fill"
+    add("--for", dest="for_", choices=PROGRAMS, help=programs)
+    scaled = "mass of all links, to which they are scaled in proportion"
+    add("--total-mass", type=float, metavar="KG", help=scaled)
     add_output(parser, "replace FIXED if it exists")
     beta.add_arguments(parser)
 
@@ -61,9 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     named = arguments.file is not None
     beta.refuse_arguments(arguments, named, "links are corrected without a solver")
     check_writable(arguments.out, overwrite=arguments.overwrite)
-    done = correct_file(
-        arguments.file, arguments.metric, arguments.margin, arguments.fill, arguments.total_mass
-    )
+    how = arguments.metric, arguments.margin, arguments.fill, arguments.total_mass, arguments.for_
+    done = correct_file(arguments.file, *how)
     done.write(arguments.out, overwrite=arguments.overwrite)
     if arguments.json:
         changes = [c.to_dict() for c in done.changes]

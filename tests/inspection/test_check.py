@@ -177,20 +177,6 @@ def test_another_order_of_the_six_numbers_is_recognised(check):
     assert cause.evidence["reading"].endswith("in the order xx yy zz xy xz yz")
 
 
-def test_copies_on_different_shapes_are_reported(check):
-    part = (
-        '<link name="{n}"><inertial><mass value="1"/>'
-        + moments(0.012, 0, 0, 0.013, 0, 0.014)
-        + "</inertial>"
-        '<collision><geometry><sphere radius="{r}"/></geometry></collision></link>'
-        '<joint name="{n}_j" type="fixed"><parent link="base"/><child link="{n}"/></joint>'
-    )
-    report = check(extra="".join(part.format(n=f"p{k}", r=0.1 + 0.02 * k) for k in range(3)))
-    assert codes(report, "p1") >= {"copied"}
-    report = check(extra="".join(part.format(n=f"p{k}", r=0.1) for k in range(3)))
-    assert "copied" not in codes(report, "p1")
-
-
 # -- the command ----------------------------------------------------------------------------------
 
 

@@ -110,19 +110,28 @@ def test_a_negative_mass_is_turned_and_said():
     assert "negative" in new.note
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"metric": "euclidian"}, "did you mean 'euclidean'"),
-        ({"metric": np.eye(3)}, "is not one of"),
-        ({"margin": 0.0}, "between 0 and 1/3"),
-        ({"margin": 0.5}, "between 0 and 1/3"),
-        ({"margin": float("nan")}, "between 0 and 1/3"),
-    ],
-)
-def test_options_are_checked(options, words):
+@pytest.mark.parametrize(("metric", "words"), [("euclidian", "did you"), (np.eye(3), "not one")])
+def test_metrics_are_checked(metric, words):
     with pytest.raises(InputError, match=words):
-        check_distance(**{"metric": "euclidean", "margin": MARGIN} | options)
+        check_distance(metric, MARGIN)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5, float("nan")])
+def test_margins_are_checked(margin):
+    with pytest.raises(InputError, match="between 0 and 1/3"):
+        check_distance("euclidean", margin)
+
+
+def test_a_plate_that_mujoco_rounds_to_an_impossible_one_is_thickened(tmp_path):
+    """A + B = C exactly, on axes that its decimals do not show."""
+    path, mujoco = tmp_path / "arm.urdf", pytest.importorskip("mujoco")
+    plate = 'ixx="9e-6" ixy="-1e-6" ixz="0" iyy="1e-6" iyz="0" izz="1e-5"'
+    path.write_text(ARM.replace(re.findall("<inertia ([^/]*)/>", ARM)[-1], plate))
+    assert not correct_file(path).changes
+    assert correct_file(path, for_="mujoco").changes[0].new.distance < 1e-5
+    mujoco.MjModel.from_xml_string(correct_file(path, for_="mujoco").data.decode())
+    with pytest.raises(InputError, match="did you mean 'mujoco'"):
+        correct_file(path, for_="mujocco")
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -138,6 +147,9 @@ def test_every_real_file_comes_out_possible_and_otherwise_the_same(path, metric,
     except FeasidError:
         assert "<link" not in path.read_text()
         return
+    ready = correct_file(path, metric, for_="mujoco")
+    assert ready.after.status == "feasible"
+    mujoco.MjModel.from_xml_string(without_geometry(ready.data.decode()))
     data = path.read_bytes()
     if repair.before.status == "feasible":
         assert repair.data == data
@@ -152,8 +164,6 @@ def test_every_real_file_comes_out_possible_and_otherwise_the_same(path, metric,
     changed = [x[2:] for x in difflib.ndiff(old, new) if x[0] in "+-"]
     assert all("<inertia" in line or "<mass" in line for line in changed)
     pinocchio.buildModelFromUrdf(str(out))
-    filled = correct_file(path, metric, fill=True).data.decode()
-    mujoco.MjModel.from_xml_string(without_geometry(filled))
 
 
 @pytest.fixture

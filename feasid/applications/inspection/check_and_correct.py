@@ -142,8 +142,8 @@ def correct(
         units or frames. Files take `metric`, "euclidean" or "barrier" (weighed against entropy:
         thicker bodies), and `margin`, the smallest second moment of a link over their sum.
         ``total_mass=24.5`` is what the robot weighs on a scale: all bodies, or links of a file,
-        are scaled in proportion to their described masses; of (lower, upper), the end that is
-        nearer.
+        are scaled in proportion to their described masses; of (lower, upper), the nearer end.
+        ``for_="mujoco"`` also thickens links of a file that this program rejects, and fills.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def correct(
     return correct_parameters(subject, base, feasible=feasible, **options)
 
 
-FILE_OPTIONS = ("metric", "margin", "total_mass")  #: Options of corrected links.
+FILE_OPTIONS = ("metric", "margin", "total_mass", "for_")  #: Options of corrected links.
 
 
 def _refuse_options_of_bodies(options: Iterable[str], base: Any, known: Collection[str]) -> None:

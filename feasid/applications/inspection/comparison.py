@@ -86,12 +86,12 @@ class Comparison(Displayed):
             worst = max(self.torques, key=lambda joint: self.torques[joint])
             value = f"{100 * self.torques[worst]:.3g} % at {worst}, the most"
             measures.append(Measure("torques differ by", value, "0", self.equivalent))
-        return Display(
-            f"{self.names[0]} and {self.names[1]}: {'' if self.equivalent else 'not '}equivalent",
-            measures,
-            [*self.kinematics, *(f"{r.expression}: {r.a:.6g}, {r.b:.6g}" for r in self.different)],
-            more="more: comparison.rows, comparison.torques, comparison.different",
+        title = (
+            f"{self.names[0]} and {self.names[1]}: {'' if self.equivalent else 'not '}equivalent"
         )
+        rows = (f"{r.expression}: {r.a:.6g}, {r.b:.6g}" for r in self.different)
+        more = "more: comparison.rows, comparison.torques, comparison.different"
+        return Display(title, measures, [*self.kinematics, *rows], more=more)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON.
@@ -102,15 +102,10 @@ class Comparison(Displayed):
             "a", "b" (names), "equivalent", "tolerance", "kinematics", "torques" and
             "base_parameters".
         """
-        return {
-            "a": self.names[0],
-            "b": self.names[1],
-            "equivalent": self.equivalent,
-            "tolerance": self.tolerance,
-            "kinematics": list(self.kinematics),
-            "torques": self.torques,
-            "base_parameters": [vars(row) for row in self.rows],
-        }
+        numbers = {"torques": self.torques, "base_parameters": [vars(row) for row in self.rows]}
+        verdict = {"equivalent": self.equivalent, "tolerance": self.tolerance}
+        names = {"a": self.names[0], "b": self.names[1]}
+        return {**names, **verdict, "kinematics": list(self.kinematics), **numbers}
 
 
 @checked

@@ -92,12 +92,9 @@ class FileCheck(Displayed):
             Measure("links that look wrong", f"{suspect} of {len(self.links)}"),
         ]
         undecided = [f"undecided: {n} needs MuJoCo's compiler" for n in self.description.hidden]
-        return Display(
-            f"{self.description.path}: {self.status}",
-            measures,
-            [*named, *undecided],
-            more="more: check.explain(); the closest feasible model: feasid.correct(path)",
-        )
+        more = "more: check.explain(); the closest feasible model: feasid.correct(path)"
+        title = f"{self.description.path}: {self.status}"
+        return Display(title, measures, [*named, *undecided], more=more)
 
     @property
     def infeasible(self) -> tuple[LinkReport, ...]:
@@ -234,10 +231,8 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
         yield from _infeasible_lines(report, found)
     if report.infeasible:
         path = PurePath(report.description.path)
-        words = shlex.join(
-            [plain(str(path)), "--out", plain(f"{path.stem}_corrected{path.suffix}")]
-        )
-        yield f"  corrected by: feasid correct {words}"
+        new = plain(f"{path.stem}_corrected{path.suffix}")
+        yield f"  corrected by: feasid correct {shlex.join([plain(str(path)), '--out', new])}"
     for body in report.bodies:
         if body.verdict.status == judge.INCONCLUSIVE:
             yield f"  body {body.body.name!r}: undecided, closer to singular than 40 digits"

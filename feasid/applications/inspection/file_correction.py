@@ -10,16 +10,20 @@ from fractions import Fraction
 from typing import Any
 
 from feasid.applications.inspection import judge
-from feasid.applications.inspection.file_check import FileCheck, check_description
+from feasid.applications.inspection.file_check import FileCheck, LinkReport, check_description
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure
-from feasid.core.errors import InputError, OutputError
+from feasid.core.errors import InputError, OutputError, did_you_mean
 from feasid.core.files import document_output, write_atomically
 from feasid.robot.formats.description import Changes, Description, Link, NewInertial
 from feasid.robot.formats.registry import format_of_text
 from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
 
 FILL_MASS = 1e-6  #: Mass [kg] given to a moving link that has none, on request.
+# Second moments that programs take for none, relative to their sum and in kg m^2. MuJoCo computes
+# principal moments in floats, rejects A + B < C, and bodies below 1e-15; others test the numbers.
+PLAIN = ("bullet", "drake", "gazebo", "isaac", "pinocchio")
+PROGRAMS = {"mujoco": (1e-9, 1e-14)} | dict.fromkeys(PLAIN, (0, 0))
 FILL_RADIUS = 1e-3  #: Its extent [m]: square root of second moment over mass.
 
 
@@ -33,14 +37,10 @@ class Change:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         link, new = self.link, self.new
-        return {
-            "link": link.name,
-            "line": link.line,
-            "before": {"mass": float(link.mass or 0), "moments": _inertial_floats(link)},
-            "after": {"mass": new.mass, "moments": list(new.moments)},
-            "distance": new.distance,
-            "note": new.note,
-        }
+        before = {"mass": float(link.mass or 0), "moments": _inertial_floats(link)}
+        after = {"mass": new.mass, "moments": list(new.moments)}
+        where = {"link": link.name, "line": link.line, "before": before, "after": after}
+        return {**where, "distance": new.distance, "note": new.note}
 
 
 @checked_methods
@@ -59,15 +59,11 @@ class FileCorrection(Displayed):
             f"{c.link.path}:{c.link.line}: {c.link.name!r} by {100 * c.new.distance:.3g} %"
             for c in self.changes
         ]
-        return Display(
-            f"correction of {self.before.description.path}",
-            [
-                Measure("physically consistent", "yes, verified", "exactly proved"),
-                Measure("changed links", f"{len(self.changes)} of {len(self.before.links)}"),
-            ],
-            remarks,
-            more="more: correction.write(path), correction.changes, correction.after",
-        )
+        verified = Measure("physically consistent", "yes, verified", "exactly proved")
+        changed = Measure("changed links", f"{len(self.changes)} of {len(self.before.links)}")
+        title = f"correction of {self.before.description.path}"
+        more = "more: correction.write(path), correction.changes, correction.after"
+        return Display(title, [verified, changed], remarks, more=more)
 
     @document_output
     def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -81,11 +77,13 @@ def correct_file(
     margin: float = judge.MARGIN,
     fill: bool = False,
     total_mass: float | None = None,
+    for_: str | None = None,
     limits: ReadLimits = LIMITS,
 ) -> FileCorrection:
     """Correct the infeasible links of a file, see `feasid.correct`; all others keep every byte.
 
-    `fill` gives `FILL_MASS` and `FILL_RADIUS`; `total_mass` [kg] is that of all links. Raises
+    `for_`: a program that shall load the file, a key of `PROGRAMS`. `fill` gives `FILL_MASS` and
+    `FILL_RADIUS`; `total_mass` [kg] is that of all links. Raises
     InputError: the file cannot be read, or an infeasible link cannot be corrected in this file;
     names it. Raises OutputError: the new text did not pass verification.
     """
@@ -95,14 +93,18 @@ def correct_file(
     description = form.read(text, limits)
     old_check = check_description(description)
     changes: tuple[Change, ...] = ()
-    for link in (r.link for r in old_check.infeasible):
+    if for_ is not None and for_ not in PROGRAMS:
+        hint = did_you_mean(for_, PROGRAMS)
+        raise InputError(f"for_={for_!r}{hint}: known are {', '.join(PROGRAMS)}", option="for_")
+    thin = PROGRAMS[for_] if for_ else (0.0, 0.0)
+    for link in (r.link for r in old_check.links if _is_wrong(r, *thin)):
         if not link.mass or link.moments is None:
             where, line = f"{link.path}:{link.line}: link {link.name!r}", link.line
             what = f"{where} has an inertia but no mass: give it one"
             raise InputError(what, link=link.name, line=line)
         inertia = judge.closest_inertia(link.mass, link.moments, metric, margin)
         changes += (Change(link, inertia),)
-    if fill:
+    if fill or for_:
         changes += tuple(_fill_weightless(old_check, margin, {c.link.name for c in changes}))
     if total_mass is not None:
         changes = _scaled_links(old_check, changes, total_mass)
@@ -113,6 +115,15 @@ def correct_file(
         data, new_check = _patched(form, description, changes, limits)
     _verify(old_check, new_check, changes)
     return FileCorrection(old_check, new_check, changes, data)
+
+
+def _is_wrong(report: LinkReport, share: float, size: float) -> bool:
+    """Whether a link is infeasible, or too thin: second moments below a share or a size."""
+    link = report.link
+    if not report.verdict.possible or not link.mass or link.moments is None:
+        return report.verdict.status == judge.INFEASIBLE
+    principal = judge.principal_moments(link.moments)
+    return bool(principal.sum() / 2 - principal[2] < max(share * principal.sum(), size))
 
 
 def _patched(
