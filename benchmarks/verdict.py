@@ -1,14 +1,17 @@
 """Uses that a fit is granted, beside its errors on motion that it did not see.
 
     python benchmarks/verdict.py real [--logs FOLDER]   packaged logs; with a folder those in it
+    python benchmarks/verdict.py days --logs FOLDER     law of errors on another day
     python benchmarks/verdict.py ruined [--count 60] [--seed 0]
     python benchmarks/verdict.py right [--count 60] [--seed 0]
     python benchmarks/verdict.py worlds [--count 10] [--seed 0]
 
-"real" fits a part of a log and predicts another run, or later time. "ruined" and "right" simulate
-arms of six joints, whose description is off by up to a fifth, with feasid's own dynamics; a ruined
-log has one mistake, and its error is that against the true torques. "worlds" fits arms in MuJoCo,
-with encoders, noise and delays, and predicts a faster motion. Without --seed it is the time.
+"real" fits a part of a log and predicts another run, or later time. "days" makes the law of
+`feasid.identification.assessment.quality.ANOTHER_DAY` of both, and of robots that it leaves out.
+"ruined" and "right" simulate arms of six joints, whose description is off by up to a fifth, with
+feasid's own dynamics; a ruined log has one mistake, and its error is that against the true torques.
+"worlds" fits arms in MuJoCo, with encoders, noise and delays, and predicts a faster motion. Without
+--seed it is the time.
 A granted use is wrong where feed-forward is off by more than `WRONG`, and refused where it should
 not be where it is off by at most `RIGHT`.
 """
@@ -20,14 +23,17 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 import feasid
 from feasid.core.errors import FeasidError
+from feasid.identification.assessment.checks import SHORTEST
 from feasid.robot.bodies import Limits
 from feasid.robot.inertia import from_mass_com_inertia
 
@@ -214,7 +220,9 @@ def line_of(name: str, fit: Any, error: float, per_joint: Any, gravity: float) -
     """What is granted, beside what is true; `per_joint` true over predicted errors."""
     grades = fit.uses["grade"]
     true = {"true": error, "gravity true": gravity, "ratios": per_joint}
-    told = {"level": fit.quality.level, "predicted": fit.uses["number"].iloc[1]}
+    evidence = fit.evidence
+    predicted = evidence.relative(evidence.error)
+    told = {"level": fit.quality.level, "predicted": predicted, "seconds": evidence.seconds}
     record: dict[str, Any] = {"name": name, **told, **true, **grades}
     print(f"{name:<26} {record['level']:<9} predicted {100 * record['predicted']:6.1f} % true "
           f"{100 * error:6.1f} %  gravity {grades.iloc[0]:<9} ({gravity:5.2f}) feed-forward "
@@ -293,16 +301,46 @@ def report(title: str, records: list[dict[str, Any] | None]) -> None:
               f"worst {ratios.max():.1f} ({len(ratios)} joints)")  # fmt: skip
 
 
+def law_of_days(ratios: dict[str, list[float]]) -> tuple[float, float]:
+    """Ends between which true over told errors of 80 % of further robots are, by Student's law."""
+    logs = [np.log(own) for own in ratios.values()]
+    mean, count = np.mean([x.mean() for x in logs]), len(logs)
+    variance = np.mean([np.mean((x - mean) ** 2) for x in logs]) * count / (count - 1)
+    half = stats.t.ppf(0.9, count - 1) * np.sqrt(variance * (1 + 1 / count))
+    return float(np.exp(mean - half)), float(np.exp(mean + half))
+
+
+def days(records: list[dict[str, Any] | None]) -> None:
+    """Print the law of errors on another day, and how often it holds of robots it leaves out."""
+    ratios: dict[str, list[float]] = {}
+    for r in records:  # shorter logs are told to be too short, and useless fits have no interval
+        if r is not None and r["seconds"] >= SHORTEST and r["level"] != "useless":
+            ratios.setdefault(r["name"].split()[0], []).append(r["true"] / r["predicted"])
+    held = 0
+    for name, own in ratios.items():
+        low, high = law_of_days({k: x for k, x in ratios.items() if k != name})
+        held += sum(low <= x <= high for x in own)
+        print(
+            f"{name:<16} true over told {np.round(own, 2)}, by the others {low:.2f} to {high:.2f}"
+        )
+    low, high = law_of_days(ratios)
+    print(f"law {low:.2f} to {high:.2f}; {held} of {sum(map(len, ratios.values()))} pairs are "
+          "within the law of the other robots")  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("real", "ruined", "right", "worlds"))
+    parser.add_argument("what", choices=("real", "days", "ruined", "right", "worlds"))
     parser.add_argument("--logs", type=Path, help="folder of further logs")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--only", default="", help="part of the names to judge")
     asked = parser.parse_args()
     begin = time.perf_counter()
-    if asked.what == "real":
+    if asked.what == "days":
+        folder = [] if asked.logs is None else from_folder(asked.logs)
+        days([judge_pair(p) for p in chain(packaged(), folder) if asked.only in p[0]])
+    elif asked.what == "real":
         if asked.logs is None:
             report("packaged", [judge_pair(p) for p in packaged() if asked.only in p[0]])
         else:

@@ -21,7 +21,7 @@ from feasid.core.errors import CertificateError, FeasidError, InputError
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.identification.effects.calibration import Calibration
-from feasid.identification.effects.table import EffectResult
+from feasid.identification.effects.table import ASSUMED, EffectResult
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import CrossValidation
@@ -281,7 +281,8 @@ class FittedModel:
     def evidence(self) -> FitEvidence:
         """Errors that the log predicts for other motions, computed once."""
         if self.saved is not None and self.saved.evidence is not None:
-            return replace(self.saved.evidence, notes=self.notes)
+            seen = self.saved.evidence
+            return replace(seen, notes=self.notes, assumed=self.assumed_gains)
         from feasid.identification.assessment.compared_errors import held_out_errors
         from feasid.identification.assessment.evidence import gather
 
@@ -289,7 +290,16 @@ class FittedModel:
         errors, covariance = held_out_errors(models, self.beta), self.prediction_covariance
         evidence = gather(self._rows, models, errors, self.robot, self.description, covariance)
         structure = evidence.structure if self.saved is None else self.saved.structure
-        return replace(evidence, notes=self.notes, structure=structure)
+        assumed = self.assumed_gains
+        return replace(evidence, notes=self.notes, structure=structure, assumed=assumed)
+
+    @property
+    def assumed_gains(self) -> tuple[str, ...]:
+        """Joints whose torque gain the log does not tell: it left the prior as wide as it was."""
+        if self.servo is not None:
+            return self.servo.untold
+        gains = [e for e in self.calibration.entries if e.at.kind == "gain"]
+        return tuple(e.joint for e in gains if e.why == ASSUMED)
 
     @cached_property
     def _rows(self) -> HeldOutRows | None:

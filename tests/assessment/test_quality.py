@@ -32,7 +32,15 @@ from feasid.identification.assessment.compared_errors import (
     held_out_errors,
 )
 from feasid.identification.assessment.evidence import GravityComparison
-from feasid.identification.assessment.quality import STRUCTURED, judge, remarks
+from feasid.identification.assessment.quality import (
+    ANOTHER_DAY,
+    LIMITS,
+    STRUCTURED,
+    Uses,
+    feed_forward,
+    judge,
+    remarks,
+)
 from feasid.identification.assessment.residuals import Structure
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.noise import estimate_noise
@@ -65,6 +73,10 @@ TABLE = {
     "x1.5": ({"comparison": compared([1.5, 1.45])}, "doubtful", ["torque-constant"]),
     "as a load": ({"comparison": replace(compared([1.5, 1.5], 5.0, 0.93), common=0.999)},
                   "doubtful", ["torque-constant"]),
+    "one gain": ({"comparison": compared([0.75, 1.02]), "assumed": ("a",)}, "doubtful", ["gain"]),
+    "one mass": ({"comparison": compared([0.75, 1.02]), "assumed": ("b",)}, "good", []),
+    "all masses": ({"comparison": compared([0.75, 1.15]), "assumed": ("a", "b")}, "good", []),
+    "a tenth of the torque": ({"error": (0.1, 0.9)}, "doubtful", ["feed-forward"]),
     "placeholders": ({"comparison": compared([1.2, 1.1], placeholder=True)}, "good", []),
     "times 1.5": ({"comparison": compared([1.5, 1.45], placeholder=True)}, "doubtful",
                   ["torque-constant"]),
@@ -123,6 +135,28 @@ def test_structure_placeholders_and_light_joints_are_remarks():
     assert judge(e).level == "good"
     for part in ("a (position)", "carry little", "placeholders are", "Near the logged motion"):
         assert part in said
+
+
+def test_gains_that_a_log_does_not_tell_leave_care_at_their_joints():
+    e = evidence((0.02, 0.2), assumed=("b",))
+    table = Uses(judge(e), np.nan, np.ones(2), np.full(2, np.nan), 1).by_joint()
+    assert table[FEED_FORWARD].to_list() == [YES, CARE]
+    (said,) = [r for r in remarks(e) if r.startswith("Assumed")]
+    assert "torque gain of b." in said
+    assert "known load" in said
+    assert not [r for r in remarks(evidence()) if r.startswith("Assumed")]
+
+
+def test_errors_of_another_day_are_an_interval_and_its_upper_end_is_graded():
+    e = evidence((0.1, 0.5))
+    use, middle = feed_forward(e), e.relative(e.error)
+    low, high = (100 * k * middle for k in ANOTHER_DAY)
+    assert f"miss {low:.2g} to {high:.2g} %" in use.why
+    assert use.number == pytest.approx(high / 100)
+    good, fair = LIMITS[FEED_FORWARD]
+    just = [judge(evidence((0.0, k * x / ANOTHER_DAY[1] * 10))).grades[FEED_FORWARD]
+            for x in (good, fair) for k in (0.98, 1.03)]  # fmt: skip
+    assert just == [YES, CARE, CARE, NO]
 
 
 def test_what_no_log_shows_is_not_known():

@@ -23,7 +23,8 @@ GOOD = """\
 feasible fit of 'arm': good; 3 base of 4 parameters, 1 body
    yes        Gravity compensation. a misses 0.4 N m; its friction holds 0.5 N
               m.
-   yes        Feed-forward. Expect to miss 5.1 % of the torque on such motion.
+   yes        Feed-forward. Expect to miss 3.5 to 15 % of the torque on another
+              day.
    not known  Contact. The log in memory does not show which pushes are
               detected.
    yes        Weighing. 1 kg is known to 0.05 kg after 6 s of motion.

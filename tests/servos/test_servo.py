@@ -11,6 +11,7 @@ pytest.importorskip("mujoco")
 import mujoco
 from scipy.interpolate import CubicSpline
 from scipy.signal import lfilter
+from seeds import seed_of
 
 import feasid
 from benchmarks.worlds.description import to_text
@@ -25,6 +26,7 @@ from benchmarks.worlds.servos import (
 )
 from feasid.cli import main
 from feasid.core.errors import InputError, LogError, NotEnoughDataError
+from feasid.identification.servos.gains import ASSUMED, UNTOLD
 from feasid.identification.servos.prior import describe_factors
 from feasid.logs.servo import Servo, command_rates, delay_commands
 from feasid.robot.formats.description import Extras, JointServo
@@ -376,10 +378,30 @@ def test_servos_that_a_file_cannot_hold_are_refused_and_drawn_robots_hold_theirs
     assert not [*tmp_path.iterdir()]
     written = carrying.write(tmp_path / "leg.urdf", force=True)
     assert "the servos' gains" in "".join(written.missing)
-    (path,) = fit.sample(1).write(tmp_path / "drawn")
-    model = mujoco.MjModel.from_xml_path(path)
-    np.testing.assert_allclose(model.actuator_gainprm[:, 0], fit.servo.servo.kp)
-    np.testing.assert_allclose(model.actuator_delay, fit.servo.delay)
+    drawn = fit.sample(2)
+    paths, arrays = drawn.write(tmp_path / "drawn"), drawn[1:].arrays()
+    model = mujoco.MjModel.from_xml_path(paths[1])
+    np.testing.assert_allclose(model.actuator_gainprm[:, 0], arrays["kp"][0], rtol=1e-6)
+    np.testing.assert_allclose(model.actuator_delay, arrays["delay"][0], rtol=1e-6)
+    assert np.abs(arrays["kp"][0] / fit.servo.servo.kp - 1).min() > 1e-6
+
+
+def test_drawn_gains_vary_as_the_table_says_and_assumed_ones_widely(fit):
+    deviations = np.array([0.05, 0.1, 1.5 * UNTOLD])
+    servo = replace(fit.servo, ratio_deviations=deviations, factor=0.2)
+    seed = seed_of("drawn")
+    logs = np.log([s.kp for s in servo.draw(4000, np.random.default_rng(seed))])
+    logs -= np.log(servo.servo.kp)
+    own = logs - logs.mean(axis=1, keepdims=True)
+    spread = np.eye(3) - 1 / 3
+    wide = np.diag(np.r_[deviations[:2], ASSUMED] ** 2)
+    np.testing.assert_allclose(own.std(axis=0) ** 2, np.diag(spread @ wide @ spread), rtol=0.15)
+    assert logs.mean(axis=1).std() == pytest.approx(np.hypot(0.2, np.sqrt(wide.sum()) / 3), rel=0.1)
+    assert servo.table["told"].to_list() == ["by the log"] * 2 + ["assumed"]
+    assert servo.table["kp_std"].isna().to_list() == [False, False, True]
+    (note,) = [n for n in servo.notes if n.code == "servo-untold"]
+    assert note.values["joints"] == [servo.servo.joints[2]]
+    assert replace(fit, servo=servo).assumed_gains == (servo.servo.joints[2],)
 
 
 def test_gains_that_a_file_states_are_a_prior(world, fit, tmp_path):

@@ -52,6 +52,10 @@ on arms in simulation whose masses are off by 15 %, .89 to 1 with all torques ti
 ALIKE = 1.3
 """Ratio of joints' factors up to which a load at the hand does not explain them better."""
 
+ALONE = (0.12, 0.2)
+"""Shares by which gravity torques are off the description's: of all joints but one at most, and of
+that one at least, for its torque gain to be in doubt; masses of descriptions are 15 % off."""
+
 LOAD_SHARE, LOAD_SIZE, LEAST_LOAD, CLEARER = 0.9, 0.5, 0.2, 0.5
 """A load's share of the difference, the difference, its mass [kg], and rest over a factor's."""
 
@@ -260,6 +264,24 @@ def torque_constants_are_off(e: FitEvidence) -> str:
     return (
         f"Gravity torques are {_factors(c)} times the description's at every joint that carries "
         f"weight: check the unit, torque constants and gear ratios{load}."
+    )
+
+
+@check("gain", WITH_CARE)
+def one_gain_may_be_wrong(e: FitEvidence) -> str:
+    """Gravity torques of one joint alone differ, and the log does not tell its torque gain."""
+    c = e.comparison
+    if c is None or c.placeholder or has_load(e) or np.isfinite(c.factors).sum() < 2:
+        return ""
+    off = np.nan_to_num(np.abs(1.0 - c.factors))
+    *others, most = np.sort(off)
+    joint = e.joints[int(np.argmax(off))]
+    if joint not in e.assumed or most <= ALONE[1] or others[-1] >= ALONE[0]:
+        return ""
+    return (
+        f"Gravity torques of {joint} alone are {c.factors[np.argmax(off)]:.2g} times the "
+        "description's, and the log does not tell its torque gain: a log with a known load, or a "
+        "weighed link (known=), tells whether the gain or the described mass is wrong."
     )
 
 

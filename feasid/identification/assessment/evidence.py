@@ -6,7 +6,6 @@ compared with the torque that a joint's friction holds, and with the torque that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeAlias
 
@@ -99,6 +98,8 @@ class FitEvidence:
     offset: PerJoint  #: constant torque of the drives without springs
     structure: tuple[Structure, ...] = ()
     notes: tuple[Note, ...] = field(default=(), metadata=TRANSIENT)  #: notes of the fit
+    #: joints whose torque gain the log does not tell, see `FittedModel.assumed_gains`
+    assumed: tuple[str, ...] = field(default=(), metadata=TRANSIENT)
 
     @property
     def hold(self) -> Array:
@@ -180,7 +181,15 @@ def _from_rows(
         missed.append(rows.errors(rows.phase_parts, rows.phase_models))
     postures = rows.posture_parts(_sensitivity(robot, poses[0], capacity))
     elsewhere = rows.errors(postures, rows.part_models(postures))
-    error, fitted = _torque_errors(rows, missed, robot, covariance)
+    squared = [np.mean(x[rows.moving] ** 2, axis=0) for x in missed]
+    spread = np.zeros(len(rows.supports))
+    if covariance is not None:
+        for j, (s, w) in enumerate(zip(rows.supports, rows.regressors, strict=True)):
+            each = np.einsum("mi,ij,mj->m", w, covariance[np.ix_(s, s)], w)
+            spread[j] = np.mean(each[rows.moving])
+    error = np.sqrt(np.max(squared, axis=0) + spread)  # of the fifths that are worse
+    beta = np.asarray(rows.models.base.K, dtype=np.float64) @ robot.values
+    fitted = rows.errors(np.zeros(len(rows), dtype=np.intp), beta[None])[rows.moving]
     gravity_error, gravity = _gravity_errors(rows, elsewhere, robot, poses[0])
     masses = [_mass_error(rows, rows.time_parts, missed[0]), _mass_error(rows, postures, elsewhere)]
     return {
@@ -189,7 +198,7 @@ def _from_rows(
         "torque": torque,
         "share": squares_in_common_unit(robot, torque**2),
         "error": np.where(measured, error, np.nan),
-        "fitted_error": fitted,
+        "fitted_error": np.sqrt(np.mean(fitted**2, axis=0)),
         "gravity_error": np.where(measured & (gravity > 0), gravity_error, np.nan),
         "capacity": capacity,
         "weighing": max(masses),
@@ -209,21 +218,6 @@ def _sliding(robot: Robot) -> list[bool]:
 
 
 # -- errors on other fifths ------------------------------------------------------------------------
-
-
-def _torque_errors(
-    rows: HeldOutRows, missed: Sequence[Array], robot: Robot, covariance: Array | None
-) -> tuple[Array, Array]:
-    """RMS errors per joint: to expect, of the fifths that are worse, and where fitted."""
-    base, moving = rows.models.base, rows.moving
-    squared = [np.mean(x[moving] ** 2, axis=0) for x in missed]
-    spread = np.zeros(len(rows.supports))
-    if covariance is not None:
-        for j, (s, w) in enumerate(zip(rows.supports, rows.regressors, strict=True)):
-            spread[j] = np.mean(np.einsum("mi,ij,mj->m", w, covariance[np.ix_(s, s)], w)[moving])
-    beta = np.asarray(base.K, dtype=np.float64) @ robot.values
-    fitted = rows.errors(np.zeros(len(rows), dtype=np.intp), beta[None])[moving]
-    return np.sqrt(np.max(squared, axis=0) + spread), np.sqrt(np.mean(fitted**2, axis=0))
 
 
 def _gravity_errors(

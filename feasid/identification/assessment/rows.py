@@ -161,8 +161,16 @@ class HeldOutRows:
         """Base parameters of the models of all parts but one, (PARTS, nb)."""
         _ = self.models.fitted  # the others are sought from it
         size = len(self.models.base.independent)
-        triangles = [self._triangle(parts == p, size) for p in range(PARTS)]
-        out = []
+        triangles, out = [], []
+        for p in range(PARTS):  # whitened, of all joints
+            chosen, stacked = parts == p, [np.zeros((0, size + 1))]
+            for j in self.measured:
+                wide = np.zeros((int(chosen.sum()), size + 1))
+                wide[:, self.supports[j]] = self.regressors[j][chosen]
+                wide[:, size] = self.torque[chosen, j]
+                wide /= self.deviations[chosen, j, None]
+                stacked.append(np.asarray(np.linalg.qr(wide, mode="r")))
+            triangles.append(np.asarray(np.linalg.qr(np.vstack(stacked), mode="r")))
         for p in range(PARTS):
             rest = np.vstack([x for k, x in enumerate(triangles) if k != p])
             r = np.zeros((size + 1, size + 1))
@@ -176,18 +184,6 @@ class HeldOutRows:
     def measured(self) -> list[int]:
         """Joints whose torques are in the log."""
         return [int(j) for j in np.flatnonzero(measured_rows(self.models.reduced))]
-
-    def _triangle(self, rows: Mask, size: int) -> Array:
-        """Whitened triangle of some rows of all joints."""
-        stacked = [np.zeros((0, size + 1))]
-        for j in self.measured:
-            support, block = self.supports[j], self.regressors[j]
-            torque, deviation = self.torque[:, j], self.deviations[:, j]
-            wide = np.zeros((int(rows.sum()), size + 1))
-            wide[:, support] = block[rows]
-            wide[:, size] = torque[rows]
-            stacked.append(np.asarray(np.linalg.qr(wide / deviation[rows, None], mode="r")))
-        return np.asarray(np.linalg.qr(np.vstack(stacked), mode="r"))
 
     def errors(self, parts: Parts, betas: Array) -> Array:
         """Residuals (M, dof) of each row by the model of its part, (PARTS, nb)."""

@@ -348,7 +348,13 @@ def simulate(
         if other.coordinates != robot.coordinates:
             unlike = f"{robot.coordinates}, {other.name} has others: {other.coordinates}"
             raise InputError(f"{name} has joints {unlike}")
-    horizons = _check_horizons(horizon)
+    try:
+        horizons = tuple(sorted({float(h) for h in np.atleast_1d(np.asarray(horizon, float))}))
+    except (TypeError, ValueError):
+        horizons = ()
+    if not horizons or not all(np.isfinite(h) and h > 0 for h in horizons):
+        raise InputError(f"horizon needs lengths above zero [s], such as (0.1, 0.3): {horizon!r}",
+                         option="horizon")  # fmt: skip
     if command is None and (kp is not None or kd is not None):
         text = "kp and kd are gains of servos that follow logged commands: pass command='position'"
         raise InputError(text, option="command")
@@ -385,17 +391,6 @@ def simulate(
         ),
         notes=motion.notes,
     )
-
-
-def _check_horizons(horizon: Sequence[float] | float) -> tuple[float, ...]:
-    try:
-        found = tuple(sorted({float(h) for h in np.atleast_1d(np.asarray(horizon, float))}))
-    except (TypeError, ValueError):
-        found = ()
-    if not found or not all(np.isfinite(h) and h > 0 for h in found):
-        raise InputError(f"horizon needs lengths above zero [s], such as (0.1, 0.3): {horizon!r}",
-                         option="horizon")  # fmt: skip
-    return found
 
 
 @dataclass(frozen=True, eq=False)

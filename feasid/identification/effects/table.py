@@ -58,6 +58,10 @@ class EffectAt:
         return self.effect.text.format(sizes=sizes, time=self.number)
 
 
+ASSUMED = "assumed to be right, the log does not tell it"
+"""Why an error did not enter that the log leaves as uncertain as it was before."""
+
+
 @dataclass(frozen=True, eq=False)
 class EffectResult:
     """What a log shows of an effect at a joint, and whether the fit has it."""
@@ -74,6 +78,8 @@ class EffectResult:
     alternatives: tuple[str, ...] = ()  #: Joints where it would explain the log as well.
 
     def __str__(self) -> str:
+        if self.why == ASSUMED:
+            return f"{self.at.kind}{f' of {self.joint}' if self.joint else ''}: {ASSUMED}"
         return self.at.sentence(self.size)
 
     @property

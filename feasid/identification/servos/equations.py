@@ -90,22 +90,17 @@ class LawEquations:
     @cached_property
     def joints(self) -> list[JointEquations]:
         """The equations of every joint in all data."""
-        return [
-            self._joint_equations(k, j, np.flatnonzero(rows.use[:, j]))
-            for k, rows in enumerate(self.data)
-            for j in range(rows.robot.dof)
-        ]
-
-    def _joint_equations(self, k: int, j: int, used: npt.NDArray[np.intp]) -> JointEquations:
-        rows, share = self.data[k], self.law.share
-        W = rows.motion.less_weight(j, share)[used]
-        columns = [m.less_weight(j, share)[used] for m in rows.commanded]
-        columns += [x[used, j : j + 1] for x in self._term_instruments[k]]
-        P = orthonormal_basis(np.hstack(columns))
-        projected = P.T @ W
-        return JointEquations(
-            j, k, used, W, P, projected, orthonormal_basis(projected), orthonormal_basis(W)
-        )
+        out, share = [], self.law.share
+        for k, j in product(range(len(self.data)), range(self.data[0].robot.dof)):
+            rows = self.data[k]
+            used = np.flatnonzero(rows.use[:, j])
+            W = rows.motion.less_weight(j, share)[used]
+            columns = [m.less_weight(j, share)[used] for m in rows.commanded]
+            columns += [x[used, j : j + 1] for x in self._term_instruments[k]]
+            P = orthonormal_basis(np.hstack(columns))
+            bases = orthonormal_basis(P.T @ W), orthonormal_basis(W)
+            out.append(JointEquations(j, k, used, W, P, P.T @ W, *bases))
+        return out
 
     @cached_property
     def _term_instruments(self) -> list[list[Array]]:

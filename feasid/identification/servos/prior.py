@@ -51,7 +51,13 @@ def gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
     """
     robot = base.robot
     known = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
-    trusted = _trusted_gains(robot, chosen["gains"])
+    trusted = {}
+    for joint, (kp, deviation) in (chosen["gains"] or {}).items():
+        if joint not in robot.joints or not (kp > 0 and deviation > 0):
+            text = (f"gains of {joint!r}: (kp, relative deviation), both above zero, of a joint "
+                    f"among {', '.join(robot.joints)}")  # fmt: skip
+            raise InputError(text, option="gains")
+        trusted[robot.joints.index(joint)] = float(kp), float(deviation)
     weighed = {
         "a known load": chosen["loaded"] is not None,
         "trusted gains": bool(trusted),
@@ -107,19 +113,6 @@ def _description_rows(robot: Robot) -> Array:
         block[:, columns], block[:, -1] = inverse, -inverse @ ten
         rows.append(block)
     return np.vstack(rows)
-
-
-def _trusted_gains(robot: Robot, given: Mapping[str, Any] | None) -> dict[int, tuple[float, float]]:
-    out = {}
-    for joint, (kp, deviation) in (given or {}).items():
-        if joint not in robot.joints or not (kp > 0 and deviation > 0):
-            raise InputError(
-                f"gains of {joint!r}: (kp, relative deviation), both above zero, of a joint among "
-                f"{', '.join(robot.joints)}",
-                option="gains",
-            )
-        out[robot.joints.index(joint)] = float(kp), float(deviation)
-    return out
 
 
 def _moment_row(

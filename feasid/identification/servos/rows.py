@@ -178,7 +178,13 @@ class ServoRows:
         runs = [
             (s.run, *(s.commanded_run(lag) for lag in LAGS if law == "position")) for s in stretches
         ]
-        made = [_motion_regressors(base, options["cutoff"], r) for r in zip(*runs, strict=True)]
+        columns, made = [int(c) for c in base.independent], []
+        former = RowFormer(base.robot, columns, options["cutoff"])
+        inertial = np.isin(columns, base.robot.inertial_columns)
+        for moved in zip(*runs, strict=True):
+            at_rest = [replace(r, dq=np.zeros_like(r.q), ddq=np.zeros_like(r.q)) for r in moved]
+            weight = tuple(W * inertial for W in _form_regressors(former, at_rest))
+            made.append(MotionRegressors(_form_regressors(former, moved), weight))
         use = np.concatenate([s.rows_in_motion() for s in stretches])
         none = np.zeros(len(base.independent)) if shift is None else shift
         commanded = tuple(made[1:] or made)
@@ -261,18 +267,6 @@ def with_derivatives(run: Run, q: Array) -> Run:
     t = np.arange(len(q)) / run.rate
     spline = make_interp_spline(t, q, k=5)
     return replace(run, q=q, dq=spline(t, 1), ddq=spline(t, 2), live_dq=None)
-
-
-def _motion_regressors(
-    base: BaseParameters, cutoff: float, runs: Sequence[Run]
-) -> MotionRegressors:
-    """Filtered regressors of these runs, of all and of inertial parameters at rest."""
-    columns = [int(c) for c in base.independent]
-    former = RowFormer(base.robot, columns, cutoff)
-    at_rest = [replace(r, dq=np.zeros_like(r.q), ddq=np.zeros_like(r.q)) for r in runs]
-    inertial = np.isin(columns, base.robot.inertial_columns)
-    weight = (W * inertial for W in _form_regressors(former, at_rest))
-    return MotionRegressors(_form_regressors(former, runs), tuple(weight))
 
 
 def _form_regressors(former: RowFormer, runs: Sequence[Run]) -> tuple[Array, ...]:

@@ -261,14 +261,23 @@ def find_ranges(
     every = residual.base.robot.parameter_names
     forms = [linear_form(residual.base, one) for one in (every if wanted is None else wanted)]
     region, notes = residual.region_within_budget(complete["level"], complete["plausible"])
-    items = tuple(_find_range(region, delta, name, form) for name, form in forms)
+    items = []
+    for name, form in forms:
+        ends = low, high = _find_end(region, -form, delta), _find_end(region, form, delta)
+        marks = _dominant_mark(low), _dominant_mark(high)
+        lower, upper = (np.inf if mark in WITHOUT_END else end.proof.bound
+                        for end, mark in zip(ends, marks, strict=True))  # fmt: skip
+        limited = (region.needs_limit(low) and bool(np.isfinite(lower)),
+                   region.needs_limit(high) and bool(np.isfinite(upper)))  # fmt: skip
+        found = 0.0 - lower, upper, marks, limited, (low.reached, high.reached), region, ends
+        items.append(Range(name, float(form @ delta), *found))
     if residual.squared_residual(delta) > region.budget:
         text = "the identified model does not fit at this level: its prior outweighs the log"
         notes = (*notes, Note(text, "fit-outside"))
     if unproved := [r.name for r in items if MARKS["proof"] in r.marks]:
         text = f"no proof was found for an end of {', '.join(unproved)}, which is left infinite"
         notes = (*notes, Note(text, "unproved", parameters=unproved))
-    return ParameterRanges(items, complete["level"], region.budget, (*assumed, *notes))
+    return ParameterRanges(tuple(items), complete["level"], region.budget, (*assumed, *notes))
 
 
 def systematic_notes(structure: Sequence[Structure], joints: Sequence[str]) -> tuple[Note, ...]:
@@ -283,21 +292,6 @@ def systematic_notes(structure: Sequence[Structure], joints: Sequence[str]) -> t
     named = ", ".join(f"{j} ({100 * share:.0f} %)" for j, share in shares.items())
     text = f"{excluded}; the motion predicts most of the residual of {named} (fit.selection)"
     return (Note(text, "systematic"),)
-
-
-def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:
-    ends = low, high = _find_end(region, -form, delta), _find_end(region, form, delta)
-    marks = _dominant_mark(low), _dominant_mark(high)
-    lower, upper = (
-        np.inf if mark in WITHOUT_END else end.proof.bound
-        for end, mark in zip(ends, marks, strict=True)
-    )
-    limited = (
-        region.needs_limit(low) and bool(np.isfinite(lower)),
-        region.needs_limit(high) and bool(np.isfinite(upper)),
-    )
-    models, value = (low.reached, high.reached), float(form @ delta)
-    return Range(name, value, 0.0 - lower, upper, marks, limited, models, region, ends)
 
 
 def _find_end(region: Region, form: Array, delta: Array) -> FormBound:

@@ -58,8 +58,8 @@ class Samples(Sequence[Robot]):
     effective: Annotated[Array, array("parameters", finite=False)]
     #: The equations of the log by which friction is simplified for files; see `write`.
     residual: ResidualRegion | None = None
-    #: The servos that were found with the robot, which files of formats with actuators hold.
-    servo: Servo | None = None
+    #: A servo for each draw, of fits from commands, which files of formats with actuators hold.
+    servos: tuple[Servo, ...] = ()
 
     def __len__(self) -> int:
         return len(self.parameters)
@@ -74,7 +74,8 @@ class Samples(Sequence[Robot]):
         if isinstance(place, slice):
             part = self.parameters[place]
             share = len(part) / max(len(self), 1)
-            return replace(self, parameters=part, effective=self.effective * share)
+            servos, worth = self.servos[place], self.effective * share
+            return replace(self, parameters=part, servos=servos, effective=worth)
         return self.robot.with_values(self.parameters[place])
 
     @property
@@ -136,14 +137,11 @@ class Samples(Sequence[Robot]):
         """
         try:
             names = [pattern.format(k) for k in range(len(self))]
-        except (IndexError, KeyError, ValueError) as error:
-            text = f"pattern {pattern!r} needs one place for a number, such as 'arm_{{:03}}.xml'"
-            raise InputError(text) from error
+        except (IndexError, KeyError, ValueError):
+            names = [""] * 2
         if len(set(names)) < len(names):
-            raise InputError(
-                f"pattern {pattern!r} gives several robots the same name: it needs a place for a "
-                "number, such as 'arm_{:03}.xml'"
-            )
+            text = f"pattern {pattern!r} needs one place for a number, such as 'arm_{{:03}}.xml'"
+            raise InputError(f"{text}: each robot has a name of its own")
         paths = [Path(folder, name) for name in names]
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
@@ -153,7 +151,7 @@ class Samples(Sequence[Robot]):
             check_writable(path, overwrite=overwrite)
         for k, path in enumerate(paths):
             robot = self.robot.with_values(self._held(k))
-            servos = servos_to_write(robot, self.servo, path)
+            servos = servos_to_write(robot, self.servos[k] if self.servos else None, path)
             robot = robot.with_values(robot.values - servo_damping(robot, servos))
             part = representable_part(robot, format_of(robot, path))
             write(part, path, overwrite=overwrite, extras=Extras(servos=servos))
@@ -175,7 +173,8 @@ class Samples(Sequence[Robot]):
             - ``inertia`` (N, B, 3, 3) the same about the centre of mass in the body's axes, as
               Isaac Lab's ``set_inertias`` takes it with its rows one after the other;
             - ``dof_armature``, ``dof_damping``, ``dof_frictionloss`` (N, J) drive inertia
-              [kg m^2 or kg], viscous [N m s/rad or N s/m] and Coulomb friction [N m or N].
+              [kg m^2 or kg], viscous [N m s/rad or N s/m] and Coulomb friction [N m or N];
+            - of fits from commands ``kp`` (N, J) [N m/rad or N/m] and ``delay`` (N,) [s].
 
             MJX and mjlab take the names as they are; Isaac Lab names masses ``masses``, centres
             ``coms`` (followed by a quaternion x y z w), armature ``armature``.
@@ -189,6 +188,7 @@ class Samples(Sequence[Robot]):
         quaternion = Rotation.from_matrix(axes.reshape(-1, 3, 3)).as_quat()[:, [3, 0, 1, 2]]
         terms = [joint_values(self.robot, self._held(k)) for k in range(len(self))]
         fields = {"dof_armature": "Ia", "dof_damping": "fv", "dof_frictionloss": "fc"}
+        servos = {"kp": [s.kp for s in self.servos], "delay": [s.delay for s in self.servos]}
         return {
             "body_mass": mass,
             "body_ipos": com,
@@ -196,6 +196,7 @@ class Samples(Sequence[Robot]):
             "body_iquat": quaternion.reshape(*mass.shape, 4),
             "inertia": inertia,
             **{name: np.array([t[symbol] for t in terms]) for name, symbol in fields.items()},
+            **{name: np.array(values) for name, values in servos.items() if values},
         }
 
 
@@ -207,8 +208,19 @@ def sample_posterior(fit: FittedModel, count: int, seed: int, scale: float) -> S
             "the fit has no covariance of what the log leaves open: it had no prior, or had "
             "constraints that are not affine"
         )
-    servo = None if fit.servo is None else fit.servo.servo
-    return Samples(fit.robot, *posterior.draw(count, seed, scale), fit.residual, servo)
+    drawn, acceptance, effective = posterior.draw(count, seed, scale)
+    if fit.servo is None:
+        return Samples(fit.robot, drawn, acceptance, effective, fit.residual)
+    # Torques are gains times errors: bodies follow the gains' common factor, drives their own.
+    robot, servos = fit.robot, fit.servo.draw(count, np.random.default_rng([seed, 1]), scale)
+    factors = np.array([s.kp for s in servos]) / fit.servo.servo.kp
+    common = np.exp(np.log(factors).mean(axis=1, keepdims=True))
+    share = np.repeat(common, robot.size, axis=1)
+    for k, drive in enumerate(robot.drives):
+        own = fit.servo.servo.joints.index(next(iter(drive.coupling)))
+        share[:, [*robot.drive_columns(k).values()]] = factors[:, [own]]
+    drawn = verify_draws(feasible_set(robot), drawn * share)
+    return Samples(robot, drawn, acceptance, effective, fit.residual, servos)
 
 
 @checked
@@ -279,7 +291,15 @@ def sample(
     out = np.repeat(robot.values[None], count, axis=0)
     for i in heavy:
         columns = robot.inertial_columns[i]
-        moments = _wishart(pseudo_inertia(robot.values[columns]), count, mass, rng)
+        mean = pseudo_inertia(robot.values[columns])
+        moments = np.repeat(mean[None], count, axis=0)
+        if mass >= NARROWEST:  # Wishart draws of this mean, by Bartlett
+            size, freedom = len(mean), 2.0 / mass**2
+            lower = np.tril(rng.standard_normal((count, size, size)), -1)
+            for k in range(size):
+                lower[:, k, k] = np.sqrt(rng.chisquare(freedom - k, count))
+            root = np.linalg.cholesky(mean) @ lower / np.sqrt(freedom)
+            moments = root @ root.transpose(0, 2, 1)
         moments *= _log_normal(density, (count, 1, 1), rng)
         shift = np.repeat(np.eye(4)[None], count, axis=0)
         shift[:, :3, 3] = centre * rng.standard_normal((count, 3))
@@ -289,25 +309,12 @@ def sample(
         factors: dict[str, Array] = {}
         for symbol, column in robot.drive_columns(k).items():
             bound = TERMS[symbol].bounded_by if symbol in TERMS else ""
-            factor = factors.get(bound)
-            factor = _log_normal(joint_terms, (count,), rng) if factor is None else factor
-            factors[symbol] = factor
-            out[:, column] *= factor
+            known = factors.get(bound)
+            factors[symbol] = _log_normal(joint_terms, (count,), rng) if known is None else known
+            out[:, column] *= factors[symbol]
     varies = out.std(axis=0) > 0
     kept = verify_draws(feasible_set(robot), out)
     return Samples(robot, kept, 1.0, np.where(varies, float(count), np.nan))
-
-
-def _wishart(mean: Array, count: int, mass: float, rng: np.random.Generator) -> Array:
-    """Draws (count, s, s) with this mean and relative deviation of the diagonal, by Bartlett."""
-    if mass < NARROWEST:
-        return np.repeat(mean[None], count, axis=0)
-    size, freedom = len(mean), 2.0 / mass**2
-    lower = np.tril(rng.standard_normal((count, size, size)), -1)
-    for i in range(size):
-        lower[:, i, i] = np.sqrt(rng.chisquare(freedom - i, count))
-    root = np.linalg.cholesky(mean) @ lower / np.sqrt(freedom)
-    return np.asarray(root @ root.transpose(0, 2, 1))
 
 
 def _log_normal(deviation: float, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
