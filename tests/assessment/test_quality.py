@@ -15,6 +15,7 @@ import feasid
 from feasid.cli import main
 from feasid.cli.fit import EXIT_USELESS
 from feasid.core.notes import Note
+from feasid.identification.assessment import quality as uses
 from feasid.identification.assessment.checks import (
     CARE,
     CHECKS,
@@ -32,15 +33,7 @@ from feasid.identification.assessment.compared_errors import (
     held_out_errors,
 )
 from feasid.identification.assessment.evidence import GravityComparison
-from feasid.identification.assessment.quality import (
-    ANOTHER_DAY,
-    LIMITS,
-    STRUCTURED,
-    Uses,
-    feed_forward,
-    judge,
-    remarks,
-)
+from feasid.identification.assessment.quality import STRUCTURED, judge, remarks
 from feasid.identification.assessment.residuals import Structure
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.noise import estimate_noise
@@ -139,7 +132,7 @@ def test_structure_placeholders_and_light_joints_are_remarks():
 
 def test_gains_that_a_log_does_not_tell_leave_care_at_their_joints():
     e = evidence((0.02, 0.2), assumed=("b",))
-    table = Uses(judge(e), np.nan, np.ones(2), np.full(2, np.nan), 1).by_joint()
+    table = uses.Uses(judge(e), np.nan, np.ones(2), np.full(2, np.nan), 1).by_joint()
     assert table[FEED_FORWARD].to_list() == [YES, CARE]
     (said,) = [r for r in remarks(e) if r.startswith("Assumed")]
     assert "torque gain of b." in said
@@ -149,12 +142,12 @@ def test_gains_that_a_log_does_not_tell_leave_care_at_their_joints():
 
 def test_errors_of_another_day_are_an_interval_and_its_upper_end_is_graded():
     e = evidence((0.1, 0.5))
-    use, middle = feed_forward(e), e.relative(e.error)
-    low, high = (100 * k * middle for k in ANOTHER_DAY)
+    use, middle = uses.feed_forward(e), e.relative(e.error)
+    low, high = (100 * k * middle for k in uses.ANOTHER_DAY)
     assert f"miss {low:.2g} to {high:.2g} %" in use.why
     assert use.number == pytest.approx(high / 100)
-    good, fair = LIMITS[FEED_FORWARD]
-    just = [judge(evidence((0.0, k * x / ANOTHER_DAY[1] * 10))).grades[FEED_FORWARD]
+    good, fair = uses.LIMITS[FEED_FORWARD]
+    just = [judge(evidence((0.0, k * x / uses.ANOTHER_DAY[1] * 10))).grades[FEED_FORWARD]
             for x in (good, fair) for k in (0.98, 1.03)]  # fmt: skip
     assert just == [YES, CARE, CARE, NO]
 

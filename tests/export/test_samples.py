@@ -175,7 +175,7 @@ def test_files_and_arrays_are_what_mujoco_compiles(fit, drawn, tmp_path):
             np.testing.assert_allclose(getattr(model, name), arrays[name][k], rtol=1e-6)
     with pytest.raises(OutputError, match="exists"):
         drawn[:2].write(tmp_path / "new", "arm_{:03}.xml")
-    with pytest.raises(InputError, match="a place for a number"):
+    with pytest.raises(InputError, match="one place for a number"):
         drawn[:2].write(tmp_path, "arm.xml")
 
 

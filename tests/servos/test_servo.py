@@ -32,13 +32,8 @@ from feasid.logs.servo import Servo, command_rates, delay_commands
 from feasid.robot.formats.description import Extras, JointServo
 from feasid.robot.formats.write import write
 
-QUICK = {
-    "diagnose": False,
-    "candidates": (),
-    "calibration": {},
-    "prior_weight": 1.0,
-    "servo_terms": (),
-}
+QUICK = {"diagnose": False, "candidates": (), "calibration": {}, "prior_weight": 1.0,
+         "servo_terms": ()}  # fmt: skip
 """Options with which a fit takes little time."""
 
 SHARE_TOLERANCE = 0.03
@@ -387,13 +382,11 @@ def test_servos_that_a_file_cannot_hold_are_refused_and_drawn_robots_hold_theirs
 
 
 def test_drawn_gains_vary_as_the_table_says_and_assumed_ones_widely(fit):
-    deviations = np.array([0.05, 0.1, 1.5 * UNTOLD])
+    deviations, spread = np.array([0.05, 0.1, 1.5 * UNTOLD]), np.eye(3) - 1 / 3
     servo = replace(fit.servo, ratio_deviations=deviations, factor=0.2)
-    seed = seed_of("drawn")
-    logs = np.log([s.kp for s in servo.draw(4000, np.random.default_rng(seed))])
-    logs -= np.log(servo.servo.kp)
+    rng = np.random.default_rng(seed_of("drawn"))
+    logs = np.log([s.kp for s in servo.draw(4000, rng)]) - np.log(servo.servo.kp)
     own = logs - logs.mean(axis=1, keepdims=True)
-    spread = np.eye(3) - 1 / 3
     wide = np.diag(np.r_[deviations[:2], ASSUMED] ** 2)
     np.testing.assert_allclose(own.std(axis=0) ** 2, np.diag(spread @ wide @ spread), rtol=0.15)
     assert logs.mean(axis=1).std() == pytest.approx(np.hypot(0.2, np.sqrt(wide.sum()) / 3), rel=0.1)

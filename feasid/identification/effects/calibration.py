@@ -25,7 +25,7 @@ from feasid.identification.effects.corrections import (
     wide_widths,
 )
 from feasid.identification.effects.joint_terms import friction_by_drive
-from feasid.identification.effects.table import ASSUMED, EffectAt, EffectResult
+from feasid.identification.effects.table import EffectAt, EffectResult, why_assumed
 from feasid.identification.estimation.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -52,9 +52,6 @@ wander where a wrong tie of bodies takes a tilt's place."""
 MOST_COLD = 3.0
 """Dry friction that fades, over that which stays, up to which a joint warms up. In nine seconds of
 a Staubli TX40, which are too few for that, no other friction was left at one joint."""
-
-TOLD = 0.1
-"""Share of a prior's variance that a log must take away to tell an error."""
 
 LEAST_DEVIATIONS = 3.0
 """A fitted mistake must differ from zero by so many standard errors. Score tests assume that the
@@ -290,10 +287,9 @@ def allow(
     mean, covariance, pull = trial.score_tests.posterior(effects, prior, trial.weight / believed)
     entries, start = [], 0
     for e in effects:
-        part = slice(start, start + e.effect.size)
+        part = slice(start, start := start + e.effect.size)
         deviation = np.sqrt(np.diag(covariance)[part])
         value = corrected.get(e, mean[part])
-        told = e in corrected or (deviation**2 < (1.0 - TOLD) * prior[part] ** 2).any()
         entries.append(
             EffectResult(
                 e,
@@ -302,11 +298,10 @@ def allow(
                 tuple(map(float, deviation)),
                 gains.get(EffectAt(e.kind, e.joint), 0.0),
                 entered=e in corrected,
-                why="" if told else ASSUMED,
+                why="" if e in corrected else why_assumed(deviation, prior[part]),
                 alternatives=alike.get(e, ()),
             )
         )
-        start += e.effect.size
     asked = setup.chosen["calibration"]
     scaled = isinstance(asked, Mapping) and bool(asked.get("gain"))
     counted = np.repeat(

@@ -61,6 +61,14 @@ class EffectAt:
 ASSUMED = "assumed to be right, the log does not tell it"
 """Why an error did not enter that the log leaves as uncertain as it was before."""
 
+TOLD = 0.1
+"""Share of a prior's variance that a log must take away to tell an error."""
+
+
+def why_assumed(deviation: Array, prior: Array) -> str:
+    """`ASSUMED` where the log leaves all deviations (k,) of an error as wide as those before it."""
+    return "" if (deviation**2 < (1.0 - TOLD) * prior**2).any() else ASSUMED
+
 
 @dataclass(frozen=True, eq=False)
 class EffectResult:

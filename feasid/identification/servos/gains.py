@@ -56,9 +56,8 @@ LIMITED = 0.01
 """Misfit above which torque limits are searched."""
 
 UNTOLD, ASSUMED = 0.25, 0.7
-"""A gain whose ratio to the others has a larger relative deviation is not told by the log, because
-rounded positions bias it: one of a gripper, known to .27 by the evidence, was 2.5 times off. Its
-deviation is then that of the servos of one arm, which are up to twice as strong as each other."""
+"""Relative deviation of a gain's ratio from which the log does not tell it: rounded positions bias
+it (a gripper's, known to .27, was 2.5 times off); and what it counts then: servos differ by two."""
 
 DOUBTFUL_MISFIT, ROUNDINGS, LARGEST_MISFIT = 0.01, 5.0, 0.6
 """A fit is doubtful if the unexplained share of an error exceeds the first number and is so many
