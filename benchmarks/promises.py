@@ -90,7 +90,7 @@ ROADS: dict[str, dict[str, dict[str, Any]]] = {
     "filtering": {"equations": {}, "signals": {"filtering": "signals"}},
     "method": {"torque": {}, "momentum": {"method": "momentum"}},
     "cutoff": {"default": {}, "5 Hz": {"cutoff": 5.0}, "20 Hz": {"cutoff": 20.0}},
-    "weights": {"default": {}, "ols": {"weights": "ols"}},
+    "weights": {"noise": {}, "wls": {"weights": "wls"}, "alike": {"weights": None}},
     "robust": {"no": {}, "huber": {"robust": "huber"}},
     "constraint": {"full": {}, "semi": {"consistency": "semi"}},
 }

@@ -141,15 +141,12 @@ def test_gains_that_a_log_does_not_tell_leave_care_at_their_joints():
 
 
 def test_errors_of_another_day_are_an_interval_and_its_upper_end_is_graded():
-    e = evidence((0.1, 0.5))
-    use, middle = uses.feed_forward(e), e.relative(e.error)
-    low, high = (100 * k * middle for k in uses.ANOTHER_DAY)
-    assert f"miss {low:.2g} to {high:.2g} %" in use.why
-    assert use.number == pytest.approx(high / 100)
-    good, fair = uses.LIMITS[FEED_FORWARD]
-    just = [judge(evidence((0.0, k * x / uses.ANOTHER_DAY[1] * 10))).grades[FEED_FORWARD]
-            for x in (good, fair) for k in (0.98, 1.03)]  # fmt: skip
-    assert just == [YES, CARE, CARE, NO]
+    e, ends = evidence((0.1, 0.5)), np.array(uses.ANOTHER_DAY)
+    low, high = 100 * e.relative(e.error) * ends
+    assert f"miss {low:.2g} to {high:.2g} %" in uses.feed_forward(e).why
+    errors = [(0, 10 * k * x / ends[1]) for x in uses.LIMITS[FEED_FORWARD] for k in (0.98, 1.03)]
+    grades = [judge(evidence(error)).grades[FEED_FORWARD] for error in errors]
+    assert grades == [YES, CARE, CARE, NO]
 
 
 def test_what_no_log_shows_is_not_known():
@@ -221,7 +218,7 @@ GARBAGE = {
 
 
 @pytest.mark.sampled(0.2)
-@pytest.mark.parametrize("kind", some(GARBAGE, "flipped signs", "nothing moves"))
+@pytest.mark.parametrize("kind", some(GARBAGE, "flipped signs", "random torques"))
 def test_garbage_leaves_no_model(kind, tmp_path, capsys):
     log, out = tmp_path / "log.csv", tmp_path / "out.urdf"
     faults.changed("unitree_z1", *GARBAGE[kind]).to_csv(log, index=False)
@@ -238,13 +235,6 @@ def test_garbage_leaves_no_model(kind, tmp_path, capsys):
     if kind == "flipped signs":
         assert main([*words, "--force"]) == 0
         assert out.exists()
-
-
-@pytest.mark.parametrize("kind", some(["random torques", "flipped signs"], "random torques"))
-def test_garbage_is_told_without_a_diagnosis(kind):
-    _, robot, options = faults.recorded("unitree_z1")
-    log = faults.changed("unitree_z1", *GARBAGE[kind])
-    assert feasid.fit(log, robot, diagnose=False, **options).quality.level == "useless"
 
 
 def by_stretches(change):

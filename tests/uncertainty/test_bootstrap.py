@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import simulated
 from faults import recorded
-from logs import arm_and_log
 
 import feasid
 from feasid.core.errors import NotEnoughDataError
@@ -79,12 +78,6 @@ def agrees(found, limits):
 
 
 USUAL = ("viscous", "coulomb", "offset")
-
-
-@pytest.mark.slow
-def test_deviations_of_an_arm(tmp_path):
-    robot, log = arm_and_log(tmp_path, 2000, 0.02)
-    agrees(ratios(log, robot, draws=6, friction=USUAL), SIMULATED)
 
 
 @pytest.mark.slow
