@@ -390,7 +390,7 @@ def test_drawn_gains_vary_as_the_table_says_and_assumed_ones_widely(fit):
     wide = np.diag(np.r_[deviations[:2], ASSUMED] ** 2)
     np.testing.assert_allclose(own.std(axis=0) ** 2, np.diag(spread @ wide @ spread), rtol=0.15)
     assert logs.mean(axis=1).std() == pytest.approx(np.hypot(0.2, np.sqrt(wide.sum()) / 3), rel=0.1)
-    assert servo.table["told"].to_list() == ["by the log"] * 2 + ["assumed"]
+    assert servo.table["source"].to_list() == ["log", "log", "assumed"]
     assert servo.table["kp_std"].isna().to_list() == [False, False, True]
     (note,) = [n for n in servo.notes if n.code == "servo-untold"]
     assert note.values["joints"] == [servo.servo.joints[2]]

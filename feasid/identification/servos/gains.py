@@ -113,7 +113,7 @@ class ServoFit:
     def table(self) -> pd.DataFrame:
         """Per joint: gains with standard deviations in SI; the factor's is in ``kp_std`` too.
 
-        Gains that the log does not tell are "assumed" in the column `told`, without deviations.
+        Gains that the log does not tell are "assumed" in the column `source`, without deviations.
         """
         import pandas as pd
 
@@ -126,7 +126,7 @@ class ServoFit:
             "damping": self.damping,
             "damping_std": told * self.damping_deviations,
             "misfit": self.misfit,
-            "told": np.where(np.isfinite(told), "by the log", "assumed"),
+            "source": np.where(np.isfinite(told), "log", "assumed"),
         }
         columns |= {name: np.asarray(v) for name, v in (self.servo.terms or {}).items()}
         if self.servo.limit:
