@@ -73,11 +73,11 @@ def test_a_possible_arm_is_feasible(check):
     ("values", "status", "code"),
     [
         ((1, 0, 0, 1, 0, "1.9999999999999999999999999"), "feasible", ""),
-        ((1, 0, 0, 1, 0, 2), "singular", "flat"),
+        ((1, 0, 0, 1, 0, 2), "boundary", "flat"),
         ((1, 0, 0, 1, 0, "2.0000000000000000000000001"), "infeasible", "triangle"),
-        ((1, 0, 0, 1, 0, 0), "singular", "rod"),
+        ((1, 0, 0, 1, 0, 0), "boundary", "rod"),
         ((1, 0, 0, 1, 0, "-1e-40"), "infeasible", "inertia-negative"),
-        ((0, 0, 0, 0, 0, 0), "singular", "point"),
+        ((0, 0, 0, 0, 0, 0), "boundary", "point"),
         ((1, 1, 1, 1, 1, 1), "infeasible", "triangle"),
         ((1, 0, 0, 1, 0, 5), "infeasible", "triangle"),
         ((1, 2, 0, 1, 0, 1), "infeasible", "inertia-negative"),
@@ -93,7 +93,7 @@ def test_verdicts_are_exact(check, values, status, code):
     ("mass", "values", "status", "code"),
     [
         ("-0.3", (1, 0, 0, 1, 0, 1), "infeasible", "mass-negative"),
-        ("0", (1, 0, 0, 1, 0, 1), "singular", "massless"),
+        ("0", (1, 0, 0, 1, 0, 1), "infeasible", "massless"),
         ("0", (0, 0, 0, 0, 0, 0), "zero", ""),
         ("-0", (0, 0, 0, 0, 0, 0), "zero", ""),
     ],
@@ -308,11 +308,11 @@ def test_mujoco_refuses_what_is_called_infeasible(path):
         refusal = str(error)
     says_inertia = "A + B >= C" in refusal or "positive eigenvalues" in refusal
     named = {r.verdict.status for r in report.links if repr(r.link.name) in refusal}
-    if report.status == "infeasible":
+    if any(r.verdict.code != "massless" for r in report.infeasible):
         assert says_inertia
-        assert named <= {"infeasible", "singular"}
+        assert named <= {"infeasible", "boundary"}
     else:
-        assert not says_inertia or named == {"singular"}
+        assert not says_inertia or named == {"boundary"}
 
 
 # -- what control sees ----------------------------------------------------------------------------
@@ -405,8 +405,10 @@ def test_mujoco_refuses_each_infeasible_link_alone_and_takes_the_nearest(path):
     if "<link" not in path.read_text():
         pytest.skip("a template without links")
     for found in check_file(path).infeasible:
-        with pytest.raises(ValueError, match="inertia"):
+        with pytest.raises(ValueError, match=r"inertia|mass"):
             compiled(found.link.mass, found.link.moments)
+        if not found.link.mass:
+            continue  # without a mass no inertia is near
         nearest = found.closest_possible_inertia()
         assert compiled(nearest.mass, nearest.moments).body_mass[1] == nearest.mass
 

@@ -43,7 +43,7 @@ def hints(*links):
     return {name: {c.code: c.message for c in cs} for name, cs in found.items()}
 
 
-NO_EVIDENCE = ("massless", "sign")
+NO_EVIDENCE = ("sign",)
 UNIT = (10, 0, 0, 11, 0, 12)
 """Moments of 100 kg within a cube of one metre, whose corners are 0.866 m away."""
 LEG, TURNED = (0.02, 0.002, 0.003, 0.021, 0.001, 0.01), (0.02, -0.002, 0.003, 0.021, -0.001, 0.01)

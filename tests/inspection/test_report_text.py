@@ -103,9 +103,9 @@ def test_what_cannot_be_read_is_a_finding_at_its_place():
     [
         ((), "none", ""),
         (("infeasible",), "infeasible", ""),
-        (("singular",), "singular", ""),
+        (("boundary",), "boundary", ""),
         (("feasible", "by geometry"), "by geometry", ""),
-        (("feasible", "singular", "zero"), "feasible", ""),
+        (("feasible", "boundary", "zero"), "feasible", ""),
         (("zero", "none"), "zero", ""),
         (("none", "none"), "none", ""),
         (("infeasible", "by geometry"), "inconclusive", "geometry"),
@@ -131,7 +131,7 @@ POINT = inertial(1, 0, 0, 0, 0, 0, 0)
 
 
 def test_points_along_a_line_have_no_volume_together():
-    assert body(POINT, POINT, POINT) == LinkVerdict("singular")
+    assert body(POINT, POINT, POINT) == LinkVerdict("boundary")
     assert body(POINT, inertial(1, 1, 0, 0, 1, 0, 1)) == LinkVerdict("feasible")
 
 

@@ -99,8 +99,6 @@ def _causes_in_numbers(
         yield Cause("residue", f"{text} of a zero inertia", {"moment": largest})
     elif verdict.code == "mass-negative" and is_possible_inertia(-mass, moments):
         yield Cause("sign", "with the sign of the mass turned the link is possible")
-    elif verdict.code == "massless":
-        yield Cause("massless", "has inertia but no mass, which no mass distribution has")
 
 
 def _contradicting_triangle(description: Description, link: Link) -> Iterator[Cause]:

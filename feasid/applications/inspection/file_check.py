@@ -32,7 +32,7 @@ class LinkReport:
     """The moving body to which the link belongs."""
 
     def closest_possible_inertia(self) -> judge.CorrectedInertia | None:
-        """The closest possible inertia of an infeasible link."""
+        """The closest possible inertia of an infeasible link that states a mass."""
         link = self.link
         if self.verdict.possible or not link.mass or link.moments is None:
             return None
@@ -203,7 +203,7 @@ RULES = {
     "mass-unit": "The mass seems to be in another unit",
     "placeholder": "The inertia looks like a placeholder",
     "residue": "The inertia is rounding residue",
-    "massless": "Inertia without mass",
+    "massless": "A link has inertia and no mass",
     "density": "The density is implausible for the collision shapes or the inertia",
     "com-outside": "The centre of mass is outside the collision shapes",
     "inertia-unit": "The inertia is too large for the collision shapes",
@@ -262,7 +262,7 @@ def _infeasible_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
     for cause in found.causes:
         yield f"      {cause.code}: {cause.message}"
     nearest = found.closest_possible_inertia()
-    if nearest is not None and nearest.distance < 10:
+    if nearest is not None and nearest.distance < 10 and found.verdict.code != "mass-negative":
         change = f"{100 * nearest.distance:.3g} %"
         yield f"      the closest physically consistent inertia differs by {change}"
     body = next((b for b in (report.base, *report.bodies) if b.body.name == found.body), None)
@@ -279,6 +279,7 @@ def describe_infeasible(found: LinkReport) -> str:
     percent = f"{100 * found.verdict.violation:.3g} %"
     return {
         "mass-negative": "negative mass",
+        "massless": "inertia without mass, which no mass distribution has",
         "inertia-negative": f"negative principal moment ({percent} of the largest)",
         "triangle": f"triangle inequality violated by {percent} of the largest moment",
     }[found.verdict.code] + f" [{found.verdict.code}]"

@@ -44,7 +44,7 @@ from feasid.robot.formats.description import (
 )
 
 FEASIBLE = "feasible"
-SINGULAR = "singular"
+SINGULAR = "boundary"
 ZERO = "zero"
 UNSTATED = "none"
 GEOMETRY = "by geometry"
@@ -59,12 +59,12 @@ FLOAT_WIDTH = 1e-11
 class LinkVerdict:
     """Verdict of exact arithmetic on a link."""
 
-    #: "feasible" (positive definite), "singular" (a valid limit: rod, disc, point mass), "zero"
+    #: "feasible" (positive definite), "boundary" (a valid limit: rod, disc, point mass), "zero"
     #: (mass and inertia zero), "none" (no inertia given), "by geometry", "infeasible", or
     #: "inconclusive" (bodies only: closer to singular than 40 digits).
     status: str
-    #: For infeasible links "mass-negative", "inertia-negative" or "triangle"; for singular ones
-    #: "point", "rod", "flat" or "massless".
+    #: For infeasible links "mass-negative", "massless", "inertia-negative" or "triangle"; for those
+    #: on the boundary "point", "rod" or "flat".
     code: str = ""
     #: By how much, relative: for "triangle" the excess of the largest principal moment over the sum
     #: of the others, for "inertia-negative" the negative moment, both over the largest.
@@ -146,7 +146,7 @@ def judge_link(link: Link) -> LinkVerdict:
             return LinkVerdict(INFEASIBLE, "inertia-negative", float(-a / np.abs(values).max()))
         return LinkVerdict(INFEASIBLE, "triangle", float((c - a - b) / c))
     if mass == 0:
-        return LinkVerdict(SINGULAR, "massless")
+        return LinkVerdict(INFEASIBLE, "massless", 1.0)
     if sigma == "singular":  # the rank of the second moments is 0, 1 or 2
         s = second_moments(moments)
         minors = (s[i][i] * s[j][j] - s[i][j] ** 2 for i, j in ((0, 1), (0, 2), (1, 2)))
