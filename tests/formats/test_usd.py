@@ -16,10 +16,12 @@ from logs import simulate
 from mjcf_files import TREE
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 from robots import example_urdfs
+from seeds import NEW_SEEDS, seed_of
 
 import feasid
 from feasid.core.errors import DescriptionError, InputError
 from feasid.robot import inertia
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.rotations import from_quaternion, from_rpy, to_quaternion
 
 FLOAT = 2.0**-23
@@ -350,3 +352,47 @@ def test_a_link_without_mass_api_gets_one_in_text_and_binary(tmp_path):
         results.append(body_tree(out))
     assert results[0].keys() == results[1].keys()
     assert "panda_link5" in results[0]
+
+
+@pytest.mark.parametrize("first", ["world", "body", "stand"])
+@pytest.mark.parametrize("seed", NEW_SEEDS)
+def test_a_joint_to_the_world_moves_as_in_mujoco(tmp_path, seed, first):
+    """A hinge from the world, from a prim that stands in it, or from the body to the world."""
+    mujoco, rng = pytest.importorskip("mujoco"), np.random.default_rng(seed_of(seed))
+    stage = Usd.Stage.CreateNew(str(tmp_path / "cart.usda"))
+    UsdGeom.SetStageUpAxis(stage, "Z"), UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    stand, cart = (UsdGeom.Xform.Define(stage, f"/r/{name}") for name in ("stand", "cart"))
+    stand.AddTranslateOp().Set(Gf.Vec3d(*(offset := np.round(rng.normal(size=3), 3)).tolist()))
+    UsdPhysics.RigidBodyAPI.Apply(cart.GetPrim())
+    api = UsdPhysics.MassAPI.Apply(cart.GetPrim())
+    api.CreateMassAttr(2.0)
+    api.CreateDiagonalInertiaAttr(Gf.Vec3f(0.02, 0.03, 0.04))
+    api.CreateCenterOfMassAttr(Gf.Vec3f(0.1, 0.2, -0.1))
+    joint = UsdPhysics.RevoluteJoint.Define(stage, "/r/slider")
+    joint.CreateAxisAttr("Y")
+    places, turns = rng.normal(size=(2, 3)), rng.normal(size=(2, 4))
+    turns /= np.linalg.norm(turns, axis=1)[:, None]
+    own = 0 if first == "body" else 1
+    (joint.CreateBody1Rel, joint.CreateBody0Rel)[first == "body"]().SetTargets(["/r/cart"])
+    if first == "stand":
+        joint.CreateBody0Rel().SetTargets(["/r/stand"])
+    for k, (place, turn) in enumerate(zip(places, turns, strict=True)):
+        joint.GetPrim().GetAttribute(f"physics:localPos{k}").Set(Gf.Vec3f(*place.tolist()))
+        joint.GetPrim().GetAttribute(f"physics:localRot{k}").Set(Gf.Quatf(*turn.tolist()))
+    stage.Save()
+    rotations = [from_quaternion(turn) for turn in turns]
+    home = rotations[1 - own] @ rotations[own].T
+    place = places[1 - own] - home @ places[own] + offset * (first == "stand")
+    axis = rotations[own] @ [0, 1 if own else -1, 0]
+    numbers = (to_quaternion(home), place, axis, places[own])
+    turn, place, axis, at = (" ".join(map(repr, x.tolist())) for x in numbers)
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><worldbody><body pos="{place}" quat="{turn}"><joint axis="{axis}" pos="{at}"/>'
+        '<inertial pos=".1 .2 -.1" mass="2" diaginertia=".02 .03 .04"/></body></worldbody></mujoco>'
+    )
+    robot, data = feasid.load_robot(tmp_path / "cart.usda"), mujoco.MjData(model)
+    for q, dq, ddq in rng.normal(size=(3, 3, 1)):
+        data.qpos[:], data.qvel[:], data.qacc[:] = q, dq, ddq
+        mujoco.mj_inverse(model, data)
+        ours = inverse_dynamics(robot, *(x[None] for x in (q, dq, ddq)))
+        np.testing.assert_allclose(np.ravel(ours), data.qfrc_inverse, atol=1e-5)

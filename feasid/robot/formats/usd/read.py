@@ -141,6 +141,7 @@ class _Hinge:
     child: str
     before: tuple[Array, Array]
     after: tuple[Array, Array]
+    turned: bool  #: Whether the file names the carried body first: its motion counts backwards.
 
 
 class _Reader:
@@ -178,23 +179,37 @@ class _Reader:
             if joint.GetExcludeFromArticulationAttr().Get():
                 self.left_out.append(LeftOut("joint outside the articulation", prim.GetName()))
                 continue
-            ends = [self._body_of(r) for r in (joint.GetBody0Rel(), joint.GetBody1Rel())]
-            if not all(ends):
-                if prim.IsA(self.physics.FixedJoint):
-                    anchors |= {*ends} - {""}
-                    continue
-                raise self.fail(prim, "joins a body and the world, which only fixed joints may do")
-            frames = (
+            relations = joint.GetBody0Rel(), joint.GetBody1Rel()
+            ends = [self._body_of(r) for r in relations]
+            if not any(ends):
+                raise self.fail(prim, "joins no rigid body")
+            if not all(ends) and prim.IsA(self.physics.FixedJoint):
+                anchors |= {*ends} - {""}
+                continue
+            places = (
                 (joint.GetLocalPos0Attr(), joint.GetLocalRot0Attr()),
                 (joint.GetLocalPos1Attr(), joint.GetLocalRot1Attr()),
             )
-            before, after = (
+            frames = [
                 (rotation_of(turn.Get()), self.units.length * shortest_vector(place.Get()))
-                for place, turn in frames
-            )
-            if ends[1] in hinges:
-                raise self.fail(prim, f"{ends[1]} hangs on two joints: a closed loop")
-            hinges[ends[1]] = _Hinge(prim, ends[0], ends[1], before, after)
+                for place, turn in places
+            ]
+            for k in (0, 1):  # an absent body is the world, or a prim that stands in it
+                target = next(iter(relations[k].GetTargets()), None)
+                if (
+                    not ends[k]
+                    and target is not None
+                    and (still := self.stage.GetPrimAtPath(target))
+                ):
+                    (turn, place), (own, at) = self._world_pose(still), frames[k]
+                    frames[k] = turn @ own, turn @ at + place
+            turned = not ends[1]
+            (parent, before), (child, after) = zip(ends, frames, strict=True)
+            if turned:
+                (parent, before), (child, after) = (child, after), (parent, before)
+            if child in hinges:
+                raise self.fail(prim, f"{child} hangs on two joints: a closed loop")
+            hinges[child] = _Hinge(prim, parent, child, before, after, turned)
         return hinges, anchors
 
     def _body_of(self, relation: Any) -> str:
@@ -209,12 +224,13 @@ class _Reader:
     def describe(self) -> Description:
         """All of it."""
         roots = [p for p in self.bodies if p not in self.hinges]
-        if len(roots) != 1:
+        hung = [p for p, hinge in self.hinges.items() if not hinge.parent]
+        if len(roots) != 1 and not (hung and self.anchors.issuperset(roots)):
             names = ", ".join(roots[:4])
             raise refused_layer(
                 self.path, f"{len(roots)} bodies hang on no joint ({names}); a robot has one"
             )
-        order, waiting = [], [*roots]
+        order, waiting = [], [*roots, *hung]
         children: dict[str, list[str]] = {}
         for child, hinge in self.hinges.items():
             children.setdefault(hinge.parent, []).append(child)
@@ -225,16 +241,18 @@ class _Reader:
         if len(order) < len(self.bodies):
             raise refused_layer(self.path, "joints form a loop")
         links = tuple(self._link(path) for path in self.bodies)
-        base, floats = roots[0], roots[0] not in self.anchors
-        world = self._world_pose(self.bodies[base])
+        free = bool(hung) or roots[0] not in self.anchors
+        gravity = self._gravity()
+        if not free:
+            gravity = self._world_pose(self.bodies[roots[0]])[0].T @ gravity
         return Description(
             "usd",
             self.path,
             self.stage.GetDefaultPrim().GetName() if self.stage.HasDefaultPrim() else "robot",
             links,
             tuple(self.names[p] for p in order),
-            world=WORLD if floats else "",
-            gravity=tuple((self._gravity() if floats else world[0].T @ self._gravity()).tolist()),
+            world=WORLD if free else "",
+            gravity=tuple(gravity.tolist()),
             left_out=tuple(self.left_out),
             document=UsdDocument(
                 self.text.data, self.units, {self.names[p]: p for p in self.bodies}, self.joints
@@ -267,13 +285,15 @@ class _Reader:
         home, parent = ExactPose(), None
         joints: tuple[Joint, ...] = ()
         if hinge is not None:
-            parent = self.names[hinge.parent]
+            parent = self.names.get(hinge.parent)
             turn = hinge.before[0] @ hinge.after[0].T
             home = pose_of_floats(turn, hinge.before[1] - turn @ hinge.after[1] + 0.0)
             joints = self._joints(hinge)
         elif path not in self.anchors:
             home = pose_of_floats(*self._world_pose(prim))
             joints = (Joint(f"{prim.GetName()}_floating", "floating", place=self.path),)
+        elif any(not other.parent for other in self.hinges.values()):
+            home = pose_of_floats(*self._world_pose(prim))
         mass, moments, place = self._inertial(prim)
         return Link(
             self.names[path], self.path, 1, lambda: (1, 1), parent, home, joints,
@@ -318,7 +338,7 @@ class _Reader:
                 UnsupportedJointError,
             )
         self.joints[name] = str(prim.GetPath()), kind
-        axis = turn @ AXES[str(prim.GetAttribute("physics:axis").Get())]
+        axis = turn @ AXES[str(prim.GetAttribute("physics:axis").Get())] * (1 - 2 * hinge.turned)
         limits, terms = self._limits(prim, kind), self._terms(prim, kind)
         at = place if kind == "revolute" else np.zeros(3)
         return (Joint(name, kind, axis, at, limits=limits, terms=terms, place=self.path),)
