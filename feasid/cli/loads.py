@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -114,9 +115,9 @@ def add_torque_constants_arguments(parser: argparse.ArgumentParser) -> None:
     add("--loaded", nargs="+", metavar="LOG", help="the same with a load that is known")
     add(
         "--load",
-        metavar="JSON",
-        help="that load: mass [kg], centre [m] and, about it, inertia [kg m2] in the axes of the "
-        "body that carries it, as feasid payload --out writes them",
+        metavar="KG|JSON",
+        help="that load: its mass [kg], or a file with mass, centre [m] and, about it, inertia "
+        "[kg m2] in the axes of the body that carries it, as feasid payload --out writes them",
     )
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="body with the load; default the file's, or the last body")
@@ -171,11 +172,13 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read_load(path: str) -> tuple[Array, str | None]:
-    """The ten parameters of the load in a file, and the body in whose frame they are.
+def _read_load(path: str) -> tuple[Array | float, str | None]:
+    """A mass, or the ten parameters of the load in a file, and the body in whose frame they are.
 
     Raises InputError: names the file and what it lacks.
     """
+    with suppress(ValueError):
+        return float(path), None
     content = read_whole(path)
     try:
         data: Any = json.loads(content)

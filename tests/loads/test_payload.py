@@ -231,6 +231,15 @@ def test_torque_constants_from_a_known_load():
     assert found.units[f"tau_{robot.joints[1]}"] == found.constants[1]
     with pytest.raises(InputError, match="needs both"):
         feasid.torque_constants(without, robot, loaded=loaded)
+    mass = LOADS["ur5"][0]  # alone: where it sits follows from the log
+    by_mass = feasid.torque_constants(without, robot, loaded=loaded, load=mass, drive_inertia=True)
+    known = np.isfinite(by_mass.constants)
+    print(by_mass)
+    assert known[1:3].all()
+    assert (np.abs(by_mass.constants - CONSTANTS)[known] < 3 * by_mass.deviations[known]).all()
+    np.testing.assert_allclose(by_mass.constants[1:3], CONSTANTS[1:3], rtol=0.03)
+    with pytest.raises(InputError, match="positive mass"):
+        feasid.torque_constants(without, robot, loaded=loaded, load=-mass)
 
 
 @pytest.mark.slow
@@ -244,6 +253,7 @@ def test_torque_constants_at_the_prompt(tmp_path, capsys, monkeypatch):
     known = {"mass": mass, "centre": centre, "inertia": (mass * np.diag([8e-4, 1e-3, 1.2e-3]))}
     (tmp_path / "load.json").write_text(json.dumps(known, default=np.ndarray.tolist))
     words = ["torque-constants", "log.csv", "--robot", str(urdf), "--loaded", "with.csv"]
+    assert main([*words, "--load", str(mass)]) == 0
     assert main([*words, "--load", "load.json", "--out", "units.json"]) == 0
     factors = json.loads((tmp_path / "units.json").read_text())
     joint = robot.joints[1]

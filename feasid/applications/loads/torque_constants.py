@@ -13,7 +13,7 @@ inertials are right: the deviations count that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Unpack
@@ -41,7 +41,7 @@ from feasid.logs.recording import Recording
 from feasid.logs.units import unit_factor
 from feasid.options.complete import document_options, select_options
 from feasid.options.tables import LoadOptions, ReadOptions
-from feasid.parameters.identifiability.base import BaseParameters, load_parameters
+from feasid.parameters.identifiability.base import BaseParameters, load_columns, load_parameters
 from feasid.robot.description import Robot
 
 
@@ -79,8 +79,17 @@ class TorqueConstants:
         return tuple(j for j, k in zip(self.joints, self.constants, strict=True) if not k > 0)
 
     def __repr__(self) -> str:
-        rows = zip(self.joints, self.constants, self.deviations, strict=True)
-        lines = [f"  {j:20} {_describe_constant(k, s)}" for j, k, s in rows]
+        lines = []
+        for joint, constant, deviation in zip(
+            self.joints, self.constants, self.deviations, strict=True
+        ):
+            text = f"{constant:10.4g} +- {deviation:.2g} N m/A"
+            if not np.isfinite(constant):
+                text = f"not determined to {UNSEEN:.0%}"
+            elif constant < 0:
+                text += ": negative: its column has the opposite sign, or the load is on another "
+                text += "body (body=)"
+            lines.append(f"  {joint:20} {text}")
         if left := self.undetermined:
             measured = [j for j in self.joints if j not in left]
             lines.append(
@@ -96,13 +105,6 @@ class TorqueConstants:
         return "\n".join(["torque constants", *lines])
 
 
-def _describe_constant(constant: float, deviation: float) -> str:
-    if not np.isfinite(constant):
-        return f"not determined to {UNSEEN:.0%}"
-    wrong = ": negative: its column has the opposite sign, or the load is on another body (body=)"
-    return f"{constant:10.4g} +- {deviation:.2g} N m/A{wrong if constant < 0 else ''}"
-
-
 @checked
 @document_options(LoadOptions)
 @one_thread()
@@ -111,7 +113,7 @@ def torque_constants(
     robot: Robot | str | Path | None = None,
     *,
     loaded: Log | Reduced | Sequence[Log | Reduced] | None = None,
-    load: Payload | npt.ArrayLike | None = None,
+    load: Payload | float | npt.ArrayLike | None = None,
     body: str | None = None,
     **options: Unpack[LoadOptions],
 ) -> TorqueConstants:
@@ -125,9 +127,9 @@ def torque_constants(
     loaded : the same, optional
         A log of the robot with a known load. Without it, the constants rely on the description's
         inertials, with the uncertainty assumed in `feasid.identification.servos.gains`.
-    load : Payload or array_like, shape (10,), optional
-        The known load: its parameters in the frame of the body that carries it, as
-        `feasid.robot.inertia.from_mass_com_inertia` makes them of mass, centre and inertia.
+    load : Payload, float or array_like, shape (10,), optional
+        The known load: its mass [kg], or its parameters in the frame of the body that carries it,
+        as `feasid.robot.inertia.from_mass_com_inertia` makes them of mass, centre and inertia.
     body : str, optional
         The body that carries it; default the last one.
     **options
@@ -149,7 +151,14 @@ def torque_constants(
         )
     groups = [log] if loaded is None else [log, loaded]
     base, parts, _ = reduce_groups(groups, robot, options, "torque_constants")
-    ampere = _column_units(log, base.robot, options)
+    # What one unit of each column is [A]; 1 where a header says it, which is converted already.
+    units, headers = options.get("units"), [""] * len(base.robot.coordinates)
+    first = open_sources(log)[0]
+    if units and isinstance(first, Recording):
+        layout = first.raw(base.robot, **select_options(ReadOptions, options)).layout
+        headers = [layout.header_unit("tau", k) for k in range(len(headers))]
+    pairs = zip(base.robot.coordinates, headers, strict=True)
+    ampere = tuple(unit_factor(units, "tau", j, h) if units else 1.0 for j, h in pairs)
     if load is None:
         names, described = base.robot.coordinates, base.robot.inertial_columns.ravel()
         rigid = base.K[:, described] @ base.robot.values[described]
@@ -158,31 +167,22 @@ def torque_constants(
     return replace(constants_of_load(parts[0], parts[1], load, base, body), ampere=ampere)
 
 
-def _column_units(log: Any, robot: Robot, options: Mapping[str, Any]) -> tuple[float, ...]:
-    """What one unit of each column is [A]; 1 where a header says it, which is converted already."""
-    units, headers = options.get("units"), [""] * len(robot.coordinates)
-    if not units:
-        return (1.0,) * len(headers)
-    first = open_sources(log)[0]
-    if isinstance(first, Recording):
-        layout = first.raw(robot, **select_options(ReadOptions, options)).layout
-        headers = [layout.header_unit("tau", k) for k in range(len(headers))]
-    pairs = zip(robot.coordinates, headers, strict=True)
-    return tuple(unit_factor(units, "tau", joint, header) for joint, header in pairs)
-
-
 def constants_of_load(
     log: Reduced, loaded: Reduced, load: Any, base: BaseParameters, body: str | None = None
 ) -> TorqueConstants:
-    """Constants from reduced currents without and with a known load."""
-    robot = base.robot
-    added = load_parameters(base, load, body)
+    """Constants from reduced currents without and with a known load, or a load of known mass."""
+    robot, free = base.robot, np.zeros((len(base.independent), 0))
+    if isinstance(load, int | float):  # its centre and inertia are further unknowns
+        columns = load_columns(base, body)[1]
+        added, free = load_parameters(base, load * np.eye(10)[9], body), columns[:, :9]
+    else:
+        added = load_parameters(base, load, body)
     parts = [
-        (*p, shift)
-        for r, shift in ((log, 0.0 * added), (loaded, added))
-        for p in whitened_joint_equations(r)
+        (j, np.hstack([r, share * r @ free]), rho, np.r_[share * added, np.zeros(free.shape[1])])
+        for reduced, share in ((log, 0.0), (loaded, 1.0))
+        for j, r, rho in whitened_joint_equations(reduced)
     ]
-    size, dof = len(added), robot.dof
+    size, dof = len(added) + free.shape[1], robot.dof
     scale = np.sqrt(sum(np.sum(r**2, axis=0) for _, r, _, _ in parts))
     scale = np.where(scale > 0, scale, 1.0)
 
@@ -215,4 +215,4 @@ def constants_of_load(
     covariance = np.linalg.pinv(J.T @ J, rcond=1e-13)
     spread = np.sqrt(np.maximum(np.diag(covariance)[size:], 0.0))
     constants = where_determined(solution.x[size:], spread)
-    return TorqueConstants(robot.coordinates, *constants, solution.x[:size] / scale)
+    return TorqueConstants(robot.coordinates, *constants, (solution.x[:size] / scale)[: len(added)])
