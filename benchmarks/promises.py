@@ -96,6 +96,10 @@ ROADS: dict[str, dict[str, dict[str, Any]]] = {
 }
 """Ways through a fit: the options of each kind, of which two that differ are combined."""
 
+NARROW = ("cutoff 20 Hz, weights wls",)
+"""Pairs whose intervals hold 65 to 71 % of the truth, as the documentation of `weights` says: rows
+near standstill, of which no model holds, count as all others."""
+
 PLAIN = {"diagnose": False, "calibration": None, "candidates": ()}
 """Options without searches, which some roads do not have."""
 
