@@ -178,7 +178,7 @@ def _read_load(path: str) -> tuple[Array | float, str | None]:
     Raises InputError: names the file and what it lacks.
     """
     with suppress(ValueError):
-        return float(path), None
+        return float(path.removesuffix("kg")), None
     content = read_whole(path)
     try:
         data: Any = json.loads(content)
