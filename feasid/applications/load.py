@@ -61,10 +61,11 @@ def _read_fleet(path: str, content: Mapping[str, bytes]) -> Any:
 
 def _read_online(path: str, content: Mapping[str, bytes]) -> Any:
     from feasid.applications.online.online_fit import OnlineFit
-    from feasid.applications.online.record import read, restore
+    from feasid.applications.online.record import KNOWN, VERSION, OnlineRecord
     from feasid.parameters.identifiability.base import base_parameters
 
-    record = read(path, content)
+    what = "an online fit; learn again"
+    record = read_record(path, content, OnlineRecord, KNOWN, VERSION, what)
     robot = record.robot
     fit = OnlineFit(
         robot,
@@ -74,7 +75,7 @@ def _read_online(path: str, content: Mapping[str, bytes]) -> Any:
         base=base_parameters(robot),  # it has its joint terms, or none: nothing is added
         **record.options,
     )
-    restore(fit, record)
+    fit.restore(record)
     return fit
 
 

@@ -1,7 +1,5 @@
 """Online estimates are those of a batch of the same rows, feasible, and bounded in memory."""
 
-import json
-import pickle
 from functools import cache
 from itertools import pairwise
 
@@ -11,7 +9,6 @@ from arms import panda, ur5
 from logs import log_frame
 from pinned import assert_pinned
 from scipy import signal
-from written import changed_archive, model_of_archive
 
 import feasid
 from feasid.applications.online.buffering import EvenGrid
@@ -163,31 +160,6 @@ def test_reduced_data_know_their_robot_and_fit_its_bare_description():
 # -- files -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("memory", [{"window": 800}, {"forgetting": 0.998}])
-def test_a_fit_that_was_saved_or_pickled_goes_on(memory, tmp_path):
-    """Loaded, it misses the filter's first rows; pickled, nothing."""
-    q, tau = log(2400)
-    fit = online(**memory)
-    fit.extend(q[:1210], tau[:1210])
-    before = fit.estimate()
-    fit.save(tmp_path / "online.feasid")
-    loaded = feasid.load(tmp_path / "online.feasid")
-    again = loaded.estimate()
-    np.testing.assert_allclose(again.beta, before.beta, rtol=1e-5, atol=1e-6)
-    assert again.rows == before.rows
-    assert loaded.options == fit.options
-    pickled = pickle.loads(pickle.dumps(fit))
-    for one in (fit, loaded, pickled):
-        one.extend(q[1210:2000], tau[1210:2000])
-    expected = fit.estimate()
-    assert pickled.estimate().beta.tolist() == expected.beta.tolist()
-    off = np.abs(loaded.estimate().beta - expected.beta) / expected.std
-    assert off.max() < 2.0
-    assert loaded.gate.open == fit.gate.open
-    with pytest.raises(feasid.FeasidError, match="exists"):
-        fit.save(tmp_path / "online.feasid")
-
-
 @pytest.mark.parametrize("friction", [None, (), ("viscous",)])
 @pytest.mark.parametrize("drive_inertia", [None, True, False])
 def test_a_saved_fit_has_the_joint_terms_that_it_learnt(friction, drive_inertia, tmp_path):
@@ -196,23 +168,11 @@ def test_a_saved_fit_has_the_joint_terms_that_it_learnt(friction, drive_inertia,
     terms = {"friction": friction, "drive_inertia": drive_inertia}
     fit = feasid.OnlineFit(robot(), RATE, cutoff=CUTOFF, **terms)
     fit.extend(q, tau)
-    expected = fit.estimate()
+    fit.estimate()
     fit.save(tmp_path / "online.feasid")
     loaded = feasid.load(tmp_path / "online.feasid")
     assert loaded.robot.parameter_names == fit.robot.parameter_names
-    assert loaded.estimate().delta.tolist() == expected.delta.tolist()
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-    source = tmp_path / "a.feasid"
-    online(window=800).save(source)
-    model = model_of_archive(source)
-    state = dict(model["record"]["of"]["state"]["items"])
-    dict(state["_detector"]["items"])["_scatter"]["name"] = "a0"
-    for name, text in (("b", json.dumps(model)), ("c", "[]"), ("d", json.dumps(model)[:99])):
-        damaged = changed_archive(source, tmp_path / f"{name}.feasid", **{"model.json": text})
-        with pytest.raises(feasid.FeasidError, match="is not a saved fit"):
-            feasid.load(damaged)
+    assert loaded.estimate().delta.tolist() == fit.estimate().delta.tolist()
 
 
 # -- equations -------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.core.arguments import checked, checked_methods
+from feasid.applications.online.state import Kinds
+from feasid.core.arguments import Count, checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import BaseParameters
@@ -106,6 +107,10 @@ class ModelGate:
         self.rules = AcceptanceRules() if rules is None else rules
         self.open = False
         self._agreeing = 0
+
+    def learnt(self) -> Kinds:
+        """What is saved."""
+        return {"open": bool, "_agreeing": Count}
 
     def decide(self, evidence: Evidence) -> Decision:
         """Update the gate with evidence; its new state, and the rules that are violated.

@@ -7,12 +7,15 @@ other samples are interpolated at even times, by their time stamps if they have 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
 
+from feasid.applications.online.state import Kinds, Time, real
+from feasid.core.arguments import Count
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import InputError
 
@@ -110,6 +113,10 @@ class SampleChecks:
         self._follows = True
         self._enough = max(20, round(RATE_SECONDS * rate))
         self._equal = 0
+
+    def learnt(self) -> Kinds:
+        """What is saved; the next sample does not follow on those before."""
+        return {"faults": Mapping[str, Count]}
 
     def skip(self, lost: int) -> None:
         """Count samples that were left out unseen; the next one does not follow on the last."""
@@ -289,6 +296,12 @@ class SampleBuffer:
         self._stamp = np.nan
         self.newest = np.zeros(dof)
         self._clear()
+
+    def learnt(self) -> Kinds:
+        """What is saved: no sample of an unfinished block."""
+        newest = real(*self._shape, finite=False)
+        counts = {"received": Count, "lost": Count}
+        return {**counts, "_stamp": Time, "_has_stamps": bool | None, "newest": newest}
 
     def _clear(self) -> None:
         self._q, self._tau, self._dq = (np.empty((self._block, *self._shape)) for _ in range(3))

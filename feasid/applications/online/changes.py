@@ -30,11 +30,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.special import stdtrit
 
+from feasid.applications.online.state import Kinds, Time, real, several
+from feasid.core.arguments import NonNegative, Share, number
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.base import BaseParameters
@@ -157,6 +159,20 @@ class ChangeDetector:
         self.alarm: tuple[float, Array, Array, Array] | None = None
         self.begin_batch()
 
+    def learnt(self) -> Kinds:
+        """What is saved; an unfinished batch is not."""
+        dof, changes = len(self._supports), len(self._possible.names)
+        power, change = real(dof), real(changes)
+        return {
+            "_moved": NonNegative,
+            "_scatter": change,
+            "_own": change,
+            "_batches": Annotated[float, number(0.0, REMEMBERED_BATCHES)],
+            "_power": power | None,
+            "_latest": several(several(change, change, power), ...),
+            "alarm": several(Time, change, real(self._size), real(self._size, changes)) | None,
+        }
+
     def begin_batch(self) -> None:
         """Begin a batch of rows; those of an unfinished one do not count."""
         self._seconds, count = 0.0, len(self._possible.names)
@@ -262,13 +278,17 @@ class ChangeDetector:
 class InvariantEquations:
     """Equations from before the last change; they fade over a window.
 
-    `fading`: samples after which their squares have fallen to 1/e.
+    `fading`: samples after which their squares have fallen to 1/e; `size`: base parameters.
     """
 
-    def __init__(self, fading: int) -> None:
-        self.fading = fading
+    def __init__(self, fading: int, size: int) -> None:
+        self.fading, self._width = fading, size + 1
         self._rows: Array | None = None
         self._left = 1.0
+
+    def learnt(self) -> Kinds:
+        """What is saved."""
+        return {"_rows": real("rows", self._width) | None, "_left": Share}
 
     def set_from(self, rows: Array, changed: Array) -> None:
         """Keep whitened [R | rho] except along directions that may have changed: columns, shape

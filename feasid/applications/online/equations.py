@@ -15,10 +15,13 @@ costs the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 from scipy import signal
 
+from feasid.applications.online.state import Kinds, real, several
+from feasid.core.arguments import Count, NonNegative, count
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.identification.regression.folds import absorb_rows, stack_triangles
@@ -150,6 +153,8 @@ class CausalEquations:
         self, q: Array, tau: Array, dq: Array | None
     ) -> tuple[Array, ...]:
         """Backward differences, smoothed by exponential moving averages, shape (dof, n)."""
+        if not q.shape[1]:  # samples that reach no time of the even grid yet
+            return q, q, q, tau
         if self._average is None:
             first = q[:, :1] if dq is None else dq[:, :1]
             still = np.zeros((self.robot.dof, 1))
@@ -203,7 +208,10 @@ def _absorb_rows(triangles: Triangles, rows: Sequence[Array]) -> None:
 
 
 class FadingEquations:
-    """All rows; a row's square has weight ``factor ** n`` after n samples; 1 keeps all."""
+    """All rows; a row's square has weight ``factor ** n`` after n samples; 1 keeps all.
+
+    `count`: sum of the weights.
+    """
 
     def __init__(self, sizes: Sequence[int], factor: float) -> None:
         self._sizes, self.factor = sizes, factor
@@ -211,12 +219,11 @@ class FadingEquations:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._triangles, self._count = _empty_triangles(self._sizes), 0.0
+        self._triangles, self.count = _empty_triangles(self._sizes), 0.0
 
-    @property
-    def count(self) -> float:
-        """Sum of the rows' weights."""
-        return self._count
+    def learnt(self) -> Kinds:
+        """What is saved."""
+        return {"_triangles": several(*(real(k, k) for k in self._sizes)), "count": NonNegative}
 
     def add(self, rows: Sequence[Array], age: Array, samples: int) -> None:
         """Take rows in, each ``age`` samples old, when `samples` samples have passed."""
@@ -225,7 +232,7 @@ class FadingEquations:
             triangle *= np.sqrt(faded)
         weights = self.factor ** age.astype(np.float64)
         _absorb_rows(self._triangles, [block * np.sqrt(weights) for block in rows])
-        self._count = faded * self._count + float(weights.sum())
+        self.count = faded * self.count + float(weights.sum())
 
     def triangles(self) -> Triangles:
         """Per joint."""
@@ -246,6 +253,16 @@ class WindowedEquations:
         self._counts = [0] * self.blocks
         self._next = 0
         self.filled = 0
+
+    def learnt(self) -> Kinds:
+        """What is saved."""
+        triangles = several(*(real(k, k) for k in self._sizes))
+        return {
+            "_tree": several(triangles | None, ...),
+            "_counts": several(Count, ...),
+            "_next": Annotated[int, count(0, self.blocks - 1)],
+            "filled": Annotated[int, count(0, self.blocks)],
+        }
 
     @property
     def count(self) -> float:
@@ -276,13 +293,3 @@ class WindowedEquations:
 
 
 EquationStore = FadingEquations | WindowedEquations
-
-
-def make_store(
-    equations: CausalEquations, window: int | None, forgetting: float | None, block: int
-) -> EquationStore:
-    """The store of the equations."""
-    sizes = [len(s) + 1 for s in equations.plan.nonzero_columns]
-    if window is not None:
-        return WindowedEquations(sizes, window // block)
-    return FadingEquations(sizes, 1.0 if forgetting is None else forgetting)

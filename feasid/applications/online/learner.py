@@ -32,6 +32,8 @@ from feasid.applications.online.changes import (
 )
 from feasid.applications.online.equations import CausalEquations, EquationStore
 from feasid.applications.online.problem import FeasibleProblem, row_deviations
+from feasid.applications.online.state import Kinds, Time, real, several
+from feasid.core.arguments import Count
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, SolverError
 from feasid.core.threads import thread_limiter
@@ -73,17 +75,18 @@ class JobQueue:
         if not self.threaded:
             job(*arguments)
             return
+
+        def work() -> None:
+            try:
+                job(*arguments)
+            except BaseException as error:  # the caller's, at its next call
+                self._error = error
+            finally:
+                self._done += 1
+
         pool = self._workers()
         self._posted += 1
-        pool.submit(self._do, job, arguments)
-
-    def _do(self, job: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        try:
-            job(*arguments)
-        except BaseException as error:  # the caller's, at its next call
-            self._error = error
-        finally:
-            self._done += 1
+        pool.submit(work)
 
     def call(self, job: Callable[..., Result], *arguments: Any) -> Result:
         """Result of a job, after all that were posted before it."""
@@ -194,6 +197,20 @@ class Learner:
         vars(self).update(state)
         self._one_thread = thread_limiter()
 
+    def learnt(self) -> Kinds:
+        """What is saved of the learner itself."""
+        each = real(self.robot.dof)
+        return {
+            "changes": tuple[ModelChange, ...],
+            "_noise": each,
+            **{"_known": float, "_learnt": Time},
+            **dict.fromkeys(("_since", "_still"), Count),
+            **dict.fromkeys(("_pending", "_converged"), bool),
+            "_errors": several(several(each, each, Count), ...),
+            "_before": real("rows", self.base.size + 1),
+            "_bad": several(Count, ...),
+        }
+
     # -- blocks ------------------------------------------------------------------------------
 
     def _learn(self, raw: SampleBlock) -> None:
@@ -207,12 +224,22 @@ class Learner:
             if self._bad[-1] > self.gate.rules.bad * self.block:
                 # What came just before may be as bad, and is no change.
                 self._detector.begin_batch()
-            parts = []
+            dof, parts = self.robot.dof, []
             for first, last in usable_stretches(usable, fresh):
                 if fresh[first]:
                     self.equations.reset()
                     self._grid.reset()
-                parts.append(self._equations_of(raw, slice(first, last)))
+                speeds, part = raw.dq, slice(first, last)
+                smooth = raw.q[part] if speeds is None else np.hstack([raw.q[part], speeds[part]])
+                smooth, tau, t = self._grid.resample(smooth, raw.tau[part], raw.t[part])
+                smooth = np.ascontiguousarray(smooth.T)
+                q, dq = smooth[:dof], None if speeds is None else smooth[dof:]
+                rows, at = self.equations.push(q, np.ascontiguousarray(tau.T), dq)
+                age = self.block - 1 - first - at
+                if raw.has_stamps:
+                    age = (raw.t[-1] - t[at]) * self.rate
+                moving = self.equations.moving
+                parts.append(([r[:, moving] for r in rows], age[moving]))
             self._learnt = raw.time
             if usable.any() and not any(age.size for _, age in parts):
                 self._still += self.block  # at rest: nothing is learnt, and nothing forgotten
@@ -230,23 +257,6 @@ class Learner:
             self._store.add(rows, age, self.block)
             self._invariant.fade(self.block)
             self._since += self.block
-
-    def _equations_of(self, raw: SampleBlock, part: slice) -> tuple[list[Array], Array]:
-        """Equations of the next samples, where a joint moves, and their ages."""
-        dof, speeds = self.robot.dof, raw.dq
-        smooth = raw.q[part] if speeds is None else np.hstack([raw.q[part], speeds[part]])
-        smooth, tau, t = self._grid.resample(smooth, raw.tau[part], raw.t[part])
-        smooth = np.ascontiguousarray(smooth.T)
-        rows, at = self.equations.push(
-            smooth[:dof], np.ascontiguousarray(tau.T), None if speeds is None else smooth[dof:]
-        )
-        moving = self.equations.moving
-        age = (
-            self.block - 1 - part.start - at
-            if not raw.has_stamps
-            else (raw.t[-1] - t[at]) * self.rate
-        )
-        return [r[:, moving] for r in rows], age[moving]
 
     def _predict(self, rows: list[Array]) -> None:
         """Prediction errors of rows that were not learnt yet, and their consequences."""
@@ -315,7 +325,8 @@ class Learner:
 
     def _solve(self) -> OnlineEstimate:
         began = clock.perf_counter()
-        waits = self._change_is_open or (self._still and not self._pending)
+        # While a change is known that is not identified, and at rest, the last estimate stands.
+        waits = self._detector.alarm is not None or (self._still and not self._pending)
         if self._last is not None and waits:
             decision = self._decide(self._last.delta, self._last.r2, True)
             seconds = clock.perf_counter() - began
@@ -360,11 +371,6 @@ class Learner:
         """Time for which the robot has been at rest, by whole blocks [s]."""
         return self._still / self.rate
 
-    @property
-    def _change_is_open(self) -> bool:
-        """Whether a change is known that is not identified yet."""
-        return self._detector.alarm is not None
-
     def _decide(self, delta: Array, r2: float, verified: bool) -> Decision:
         nothing = np.full(self.robot.dof, np.inf)
         error, other = nothing, nothing
@@ -399,7 +405,7 @@ class Learner:
             still=self._age,
             clock=clock,
             converged=self._converged,
-            changed=self._change_is_open,
+            changed=self._detector.alarm is not None,
         )
         decision = self.gate.decide(evidence)
         self.decisions = (*self.decisions, decision)[-MAX_KEPT_DECISIONS:]

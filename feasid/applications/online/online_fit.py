@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from functools import partial
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
+import numpy as np
+
 from feasid.applications.online.acceptance import AcceptanceRules, ModelGate, OnlineEstimate
-from feasid.applications.online.buffering import SampleBuffer, choose_block
+from feasid.applications.online.buffering import SampleBuffer, SampleChecks, choose_block
 from feasid.applications.online.changes import InvariantEquations, PossibleChanges
-from feasid.applications.online.equations import CausalEquations, make_store
+from feasid.applications.online.equations import CausalEquations, FadingEquations, WindowedEquations
 from feasid.applications.online.learner import JobQueue, Learner
 from feasid.applications.online.problem import FeasibleProblem
-from feasid.applications.online.record import save
+from feasid.applications.online.record import FORMAT, KNOWN, VERSION, OnlineRecord
+from feasid.applications.online.state import restore_part, state_of
 from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, DamagedError, require_finite
+from feasid.core.codec import construct
 from feasid.core.errors import InputError
 from feasid.core.files import document_output
 from feasid.core.notes import Note
 from feasid.identification.estimation.priors import WEIGHT
 from feasid.identification.regression.triangle import Reduced
-from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
+from feasid.parameters.feasibility.constraints.sets import (
+    FeasibleSet,
+    UserConstraints,
+    feasible_set,
+)
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.results.archive.members import write_record
 from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import with_fit_terms
 
@@ -163,12 +172,15 @@ class OnlineFit(Learner):
         equations = CausalEquations(
             base, rate, cutoff, derivative_cutoff, keep, slow_weight, smoother
         )
+        sizes = [len(s) + 1 for s in equations.plan.nonzero_columns]
         feasible = feasible_set(robot) if feasible is None else feasible
         super().__init__(
             equations,
-            make_store(equations, window, forgetting, self.block),
+            FadingEquations(sizes, 1.0 if forgetting is None else forgetting)
+            if window is None
+            else WindowedEquations(sizes, window // self.block),
             FeasibleProblem(base, feasible, prior_weight),
-            InvariantEquations(window or round(10 * rate)),
+            InvariantEquations(window or round(10 * rate), base.size),
             PossibleChanges(base, carrier),
             self.block,
             full if full is not None else (window or round(2 * rate)),
@@ -229,12 +241,83 @@ class OnlineFit(Learner):
 
     @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Save the state; `feasid.load` reads it, and identification continues.
+        """Save the state; `feasid.load` reads it, and identification continues as after `restart`.
 
-        The filters restart after loading, and the samples of an unfinished block are lost.
+        `decisions` are not saved.
         """
+        head = {"format": FORMAT, "version": VERSION}
+        write_record(path, self.state(), KNOWN, head, {}, overwrite)
+
+    def _parts(self) -> dict[str, Any]:
+        """What learns, by the name in files."""
+        names = ("_store", "_invariant", "_detector", "problem", "gate", "_checks", "_buffer")
+        return {"learner": self} | {name: getattr(self, name) for name in names}
+
+    def state(self) -> OnlineRecord:
+        """A copy of all that was learnt, with the robot and the options."""
         with self._jobs.lock:  # no samples meanwhile, and no jobs but this one
-            self._jobs.call(partial(save, self, path, overwrite=overwrite))
+            return self._jobs.call(self._state)
+
+    def _state(self) -> OnlineRecord:
+        made = (self._last, None if self._latest is self._last else self._latest)
+        return OnlineRecord(
+            self.robot,
+            self.rate,
+            self.options,
+            self.gate.rules,
+            UserConstraints.of(self.problem.feasible),
+            {name: state_of(part) for name, part in self._parts().items()},
+            tuple({f.name: getattr(e, f.name) for f in fields(e)[1:]} for e in made if e),
+            self._unsuited is self._last,
+        )
+
+    def restore(self, record: OnlineRecord) -> None:
+        """Take over what another fit of the same options has learnt.
+
+        Raises DamagedError: it is not of such a fit.
+        """
+        parts = self._parts()
+        if set(record.state) != set(parts) or len(record.estimates) > 2:
+            raise DamagedError(f"it holds {sorted(record.state)} in place of {sorted(parts)}")
+        for name, part in parts.items():
+            restore_part(part, record.state[name])
+        if record.estimates:
+            estimates = [self._verified(values) for values in record.estimates]
+            self._last, self._latest = estimates[0], estimates[-1]
+            self._unsuited = self._last if record.unsuited else None
+
+    def _verified(self, values: Mapping[str, Any]) -> OnlineEstimate:
+        """An estimate of a file, once more verified."""
+        estimate: OnlineEstimate = construct(OnlineEstimate, {"base": self.base, **values})
+        evidence, size, dof = estimate.decision.evidence, self.base.size, self.robot.dof
+        require_finite(estimate.covariance, (size, size), "the last covariance")
+        require_finite(estimate.noise, (dof,), "the last noise")
+        if broken := self.problem.feasible.violations(estimate.delta):
+            raise DamagedError(f"its last estimate is no model of its robot: {', '.join(broken)}")
+        rows = estimate.r2_joints, evidence.error, evidence.nominal_error
+        if any(np.shape(row) != (dof,) for row in rows):
+            raise DamagedError("its last estimate is of another robot")
+        return estimate
+
+    def restart(self) -> None:
+        """Begin a run: the next sample does not follow on the last, as after a pause without time
+        stamps.
+
+        Filters and checks of samples begin again. Samples of an unfinished block are left out, and
+        so are prediction errors of an unfinished half second. All that was learnt stays.
+        """
+        with self._jobs.lock:
+            self._jobs.call(self._restart)
+
+    def _restart(self) -> None:
+        dof, rate = self.robot.dof, self.rate
+        checks, buffer = SampleChecks(dof, rate), SampleBuffer(dof, self.block, rate)
+        restore_part(checks, state_of(self._checks))
+        restore_part(buffer, state_of(self._buffer))
+        self._checks, self._buffer = checks, buffer
+        self.equations.reset()
+        self._grid.reset()
+        self._detector.begin_batch()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy of the state after the waiting samples are processed; other threads may
@@ -349,19 +432,20 @@ class OnlineFit(Learner):
         SolverError
             As of `estimate`; of an estimate by the worker thread at the next call.
         """
+
+        def answer(posture: Array) -> None:
+            try:
+                self._estimate(posture)
+            finally:
+                self._requested = False
+
         with self._jobs.lock:
             self._jobs.raise_error()
             if self._requested:
                 return False
             self._requested = True
-            self._jobs.post(self._answer_request, self._buffer.newest.copy())
+            self._jobs.post(answer, self._buffer.newest.copy())
             return True
-
-    def _answer_request(self, posture: Array) -> None:
-        try:
-            self._estimate(posture)
-        finally:
-            self._requested = False
 
     def __repr__(self) -> str:
         faults = f", {sum(self.faults.values())} left out" if self.faults else ""

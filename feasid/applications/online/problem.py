@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from feasid.applications.online.state import Kinds, real
 from feasid.core.arrays import Array
 from feasid.core.errors import SolverError
 from feasid.identification.estimation.estimator import NEGLIGIBLE_TERM, Estimator
@@ -115,6 +116,10 @@ class FeasibleProblem:
         self._empty, _ = self.task.problem(np.zeros((size, size)), np.zeros(size), weight)
         start = self.task.reduce(self._strictly_feasible_model())
         self._start = self._empty.minimise(start, weight).delta
+
+    def learnt(self) -> Kinds:
+        """What is saved: where the next solution starts."""
+        return {"_start": real(len(self._start))}
 
     def _strictly_feasible_model(self) -> Array:
         """A strictly feasible model: the nominal one with a small value of every signed term."""
