@@ -3,8 +3,8 @@
 from collections import Counter
 
 import pytest
-from proof_campaign import NEW, OLD, outcome
 
+from benchmarks.proofs import NEW, OLD, outcome
 from feasid.parameters.feasibility import solve
 
 SAMPLE, SAMPLE_NEW, CAMPAIGN, CAMPAIGN_NEW = 100, 22, 10_000, 3_000

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from closed import directions, open_torques, regressor_of, tree_regressor, unconstrained
 from generated import one_loop, parallelogram_arm, tree_with_couplings
-from proof_campaign import mechanism
 from robots import clear_rank, singular_values
 
 import feasid
+from benchmarks.proofs import mechanism
 from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.dynamics.kinematics import coordinate_map

@@ -157,24 +157,6 @@ def test_reduced_data_know_their_robot_and_fit_its_bare_description():
         assert offline.relative_error["all"] < 0.02
 
 
-# -- files -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("friction", [None, (), ("viscous",)])
-@pytest.mark.parametrize("drive_inertia", [None, True, False])
-def test_a_saved_fit_has_the_joint_terms_that_it_learnt(friction, drive_inertia, tmp_path):
-    """Also none: nothing is added by default when it is loaded."""
-    q, tau = log(400)
-    terms = {"friction": friction, "drive_inertia": drive_inertia}
-    fit = feasid.OnlineFit(robot(), RATE, cutoff=CUTOFF, **terms)
-    fit.extend(q, tau)
-    fit.estimate()
-    fit.save(tmp_path / "online.feasid")
-    loaded = feasid.load(tmp_path / "online.feasid")
-    assert loaded.robot.parameter_names == fit.robot.parameter_names
-    assert loaded.estimate().delta.tolist() == fit.estimate().delta.tolist()
-
-
 # -- equations -------------------------------------------------------------------------------
 
 

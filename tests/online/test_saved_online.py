@@ -58,7 +58,7 @@ def drawn_options(rng, robot):
         "carrier": robot.bodies[int(rng.integers(len(robot.bodies)))].name,
         "friction": [("viscous",), ("viscous", "coulomb", "offset"), ()][rng.integers(3)],
         "drive_inertia": bool(rng.random() < 0.5),
-        "worker": bool(rng.random() < 0.3),
+        "worker": bool(rng.random() < 0.5),
     }
     if np.isfinite(robot.values[mass]):
         options["feasible"] = float(rng.uniform(2.0, 9.0))  # times the described total mass

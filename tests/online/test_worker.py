@@ -2,7 +2,6 @@
 
 import gc
 import os
-import pickle
 import threading
 import warnings
 
@@ -173,22 +172,6 @@ def test_an_estimate_is_requested_without_waiting():
     plain.extend(q, tau)
     assert [plain.request_estimate() for _ in range(2)] == [True, True]
     assert plain.latest.beta.tolist() == fit.latest.beta.tolist()
-
-
-def test_files_and_copies_have_what_was_waiting(tmp_path):
-    q, tau, _ = log(1000)
-    plain, fit = online(), online(worker=True)
-    plain.extend(q, tau)
-    feed(fit, q[:600], tau[:600])
-    fit.extend(q[600:], tau[600:])
-    copy = pickle.loads(pickle.dumps(fit))
-    fit.save(tmp_path / "online.feasid")
-    loaded = feasid.load(tmp_path / "online.feasid")
-    for one in (fit, copy, loaded):
-        assert one.options["worker"]
-        assert one.reduced.triangles[0].tobytes() == plain.reduced.triangles[0].tobytes()
-        assert one.estimate().rows == plain.estimate().rows
-        one.close()
 
 
 def test_its_thread_ends_and_what_comes_later_is_learnt_at_once():

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.applications.online.state import Kinds
 from feasid.core.arguments import Count, checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import BaseParameters
+from feasid.results.archive.state import Kinds
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:

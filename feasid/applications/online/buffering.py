@@ -14,10 +14,10 @@ from itertools import permutations
 import numpy as np
 import numpy.typing as npt
 
-from feasid.applications.online.state import Kinds, Time, real
 from feasid.core.arguments import Count
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import InputError
+from feasid.results.archive.state import Kinds, Time, real
 
 MIN_STALE_SAMPLES = 10
 """Number of consecutive samples that are bit-identical, from which they are repetitions of an old

@@ -35,11 +35,11 @@ from typing import Annotated, Literal
 import numpy as np
 from scipy.special import stdtrit
 
-from feasid.applications.online.state import Kinds, Time, real, several
 from feasid.core.arguments import NonNegative, Share, number
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.base import BaseParameters
+from feasid.results.archive.state import Kinds, Time, real, several
 from feasid.robot.inertia import from_mass_com_inertia
 from feasid.robot.joint_terms import TERMS
 

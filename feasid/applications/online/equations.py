@@ -20,12 +20,12 @@ from typing import Annotated
 import numpy as np
 from scipy import signal
 
-from feasid.applications.online.state import Kinds, real, several
 from feasid.core.arguments import Count, NonNegative, count
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.identification.regression.folds import absorb_rows, stack_triangles
 from feasid.parameters.identifiability.base import BaseParameters
+from feasid.results.archive.state import Kinds, real, several
 from feasid.robot.dynamics.regressor import RegressorPlan
 
 FILTER_ORDER = 2  #: Order of the Butterworth low-pass.

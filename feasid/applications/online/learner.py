@@ -32,12 +32,12 @@ from feasid.applications.online.changes import (
 )
 from feasid.applications.online.equations import CausalEquations, EquationStore
 from feasid.applications.online.problem import FeasibleProblem, row_deviations
-from feasid.applications.online.state import Kinds, Time, real, several
 from feasid.core.arguments import Count
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, SolverError
 from feasid.core.threads import thread_limiter
 from feasid.identification.regression.triangle import Reduced, fingerprint_of
+from feasid.results.archive.state import Kinds, Time, real, several
 from feasid.results.codegen.compiled import CompiledDynamics
 from feasid.robot.dynamics.regressor import mass_matrix
 
@@ -201,14 +201,12 @@ class Learner:
         """What is saved of the learner itself."""
         each = real(self.robot.dof)
         return {
-            "changes": tuple[ModelChange, ...],
-            "_noise": each,
+            **{"changes": tuple[ModelChange, ...], "_noise": each},
             **{"_known": float, "_learnt": Time},
             **dict.fromkeys(("_since", "_still"), Count),
             **dict.fromkeys(("_pending", "_converged"), bool),
             "_errors": several(several(each, each, Count), ...),
-            "_before": real("rows", self.base.size + 1),
-            "_bad": several(Count, ...),
+            **{"_before": real("rows", self.base.size + 1), "_bad": several(Count, ...)},
         }
 
     # -- blocks ------------------------------------------------------------------------------

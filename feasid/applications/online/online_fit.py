@@ -17,8 +17,7 @@ from feasid.applications.online.changes import InvariantEquations, PossibleChang
 from feasid.applications.online.equations import CausalEquations, FadingEquations, WindowedEquations
 from feasid.applications.online.learner import JobQueue, Learner
 from feasid.applications.online.problem import FeasibleProblem
-from feasid.applications.online.record import FORMAT, KNOWN, VERSION, OnlineRecord
-from feasid.applications.online.state import restore_part, state_of
+from feasid.applications.online.record import HEAD, KNOWN, OnlineRecord
 from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
 from feasid.core.arrays import Array, DamagedError, require_finite
 from feasid.core.codec import construct
@@ -34,6 +33,7 @@ from feasid.parameters.feasibility.constraints.sets import (
 )
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.results.archive.members import write_record
+from feasid.results.archive.state import restore_part, state_of
 from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import with_fit_terms
 
@@ -245,8 +245,7 @@ class OnlineFit(Learner):
 
         `decisions` are not saved.
         """
-        head = {"format": FORMAT, "version": VERSION}
-        write_record(path, self.state(), KNOWN, head, {}, overwrite)
+        write_record(path, self.state(), KNOWN, HEAD, {}, overwrite)
 
     def _parts(self) -> dict[str, Any]:
         """What learns, by the name in files."""
@@ -295,7 +294,7 @@ class OnlineFit(Learner):
         if broken := self.problem.feasible.violations(estimate.delta):
             raise DamagedError(f"its last estimate is no model of its robot: {', '.join(broken)}")
         rows = estimate.r2_joints, evidence.error, evidence.nominal_error
-        if any(np.shape(row) != (dof,) for row in rows):
+        if {np.shape(row) for row in rows} != {(dof,)}:
             raise DamagedError("its last estimate is of another robot")
         return estimate
 
@@ -310,8 +309,8 @@ class OnlineFit(Learner):
             self._jobs.call(self._restart)
 
     def _restart(self) -> None:
-        dof, rate = self.robot.dof, self.rate
-        checks, buffer = SampleChecks(dof, rate), SampleBuffer(dof, self.block, rate)
+        checks = SampleChecks(self.robot.dof, self.rate)
+        buffer = SampleBuffer(self.robot.dof, self.block, self.rate)
         restore_part(checks, state_of(self._checks))
         restore_part(buffer, state_of(self._buffer))
         self._checks, self._buffer = checks, buffer

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from feasid.applications.online.state import Kinds, real
 from feasid.core.arrays import Array
 from feasid.core.errors import SolverError
 from feasid.identification.estimation.estimator import NEGLIGIBLE_TERM, Estimator
@@ -26,6 +25,7 @@ from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import problem_units
 from feasid.parameters.feasibility.reference import reference_model
 from feasid.parameters.identifiability.base import BaseParameters
+from feasid.results.archive.state import Kinds, real
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.robot.joint_terms import NONNEGATIVE

@@ -13,7 +13,8 @@ from feasid.parameters.feasibility.constraints.sets import UserConstraints
 from feasid.results.archive.members import MODEL_KINDS
 from feasid.robot.description import Robot
 
-FORMAT, VERSION = "feasid online", 5
+VERSION = 5
+HEAD = {"format": "feasid online", "version": VERSION}
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +27,7 @@ class OnlineRecord:
     rules: AcceptanceRules
     constraints: UserConstraints
     state: Mapping[str, Mapping[str, Any]]  #: What each part has learnt.
-    #: Fields of the last estimate, but for the base parameters, and of the one that was returned
-    #: last, if that is another.
+    #: Fields, but for `base`, of the last estimate, and of the last that was returned, if another.
     estimates: tuple[Mapping[str, Any], ...]
     unsuited: bool  #: Whether that last estimate is from before a change.
 

@@ -156,13 +156,7 @@ def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None
         if source.format == "mjcf":
             with suppress(FeasidError):  # files that it includes, if they still exist
                 members["description"] = inline_includes(parse_xml(source.text, source.path))
-    head = {"format": FORMAT, "version": VERSION}
-    write_record(path, _record(fit), KNOWN, head, members, overwrite)
-
-
-def _record(fit: FittedModel) -> FitRecord:
-    """The parts of a fit that are saved."""
-    estimator, estimate, source = fit.estimator, fit.estimate, fit.robot.source
+    estimator, estimate = fit.estimator, fit.estimate
     law = fit.saved.contact_errors if fit.saved else None
     with suppress(InputError):  # logs that do not show it, and robots without an observer
         law = law or fit.error_law(GAIN)
@@ -175,7 +169,14 @@ def _record(fit: FittedModel) -> FitRecord:
                 prior=prior.name,
             )
         prior = prior.name  # type: ignore[assignment]
-    return FitRecord(
+    reading = None
+    if source is not None:
+        names = {f.name for f in fields(SourceRecord)}
+        options = {k: v for k, v in source.reading.items() if k in names}
+        if options.get("gravity") is not None:
+            options["gravity"] = tuple(float(g) for g in options["gravity"])
+        reading = SourceRecord(source.format, **options)
+    record = FitRecord(
         robot=fit.description,
         measured=fit.base.experiment.measured_joints,
         constraints=UserConstraints.of(fit.feasible),
@@ -195,24 +196,18 @@ def _record(fit: FittedModel) -> FitRecord:
         simulated=fit.simulated,
         contact_errors=law,
         made=provenance(fit),
-        source=None if source is None else _source_record(source),
+        source=reading,
         outside=tuple(c.name for c in fit.feasible.convex),
         **_attributes(estimator, OF_ESTIMATOR),
         **_attributes(estimate, OF_ESTIMATE),
         **_attributes(fit, OF_FIT),
     )
+    head = {"format": FORMAT, "version": VERSION}
+    write_record(path, record, KNOWN, head, members, overwrite)
 
 
 def _attributes(owner: Any, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(owner, name) for name in names}
-
-
-def _source_record(source: Source) -> SourceRecord:
-    names = {f.name for f in fields(SourceRecord)}
-    reading = {k: v for k, v in source.reading.items() if k in names}
-    if reading.get("gravity") is not None:
-        reading["gravity"] = tuple(float(g) for g in reading["gravity"])
-    return SourceRecord(source.format, **reading)
 
 
 def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
@@ -220,26 +215,17 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
     if missing := [m for m in MEMBERS if m not in content]:
         raise DamagedError(f"it lacks {', '.join(missing)}")
     record = read_record(path, content, FitRecord, KNOWN, VERSION, "a fit; fit again")
-    reduced = _read_reduced(content, "reduced.npz", path)
-    same = "equations.npz" not in content
-    equations = reduced if same else _read_reduced(content, "equations.npz", path)
-    fit = _fit(record, _read_source(record.source, content), reduced, equations)
+    kept = [name for name in ("reduced.npz", "equations.npz") if name in content]
+    logs = [Reduced.from_file(io.BytesIO(content[name]), f"{name} of {path}") for name in kept]
+    source = None
+    if record.source is not None:  # as text, without paths from which anything could be opened
+        reading = _attributes(record.source, [f.name for f in fields(SourceRecord)[1:]])
+        source = Source(TEXT, record.source.format, content["description"], reading=reading)
+    fit = _fit(record, source, logs[0], logs[-1])
     if "certificate.json" in content:
         proof = Certificate(json.loads(content["certificate.json"]), record.outside)
         vars(fit)["certificate"] = proof
     return fit
-
-
-def _read_reduced(content: Mapping[str, bytes], member: str, path: str | Path) -> Reduced:
-    return Reduced.from_file(io.BytesIO(content[member]), f"{member} of {path}")
-
-
-def _read_source(record: SourceRecord | None, content: Mapping[str, bytes]) -> Source | None:
-    """The description as text, without paths from which anything could be opened."""
-    if record is None:
-        return None
-    reading = _attributes(record, [f.name for f in fields(SourceRecord)[1:]])
-    return Source(TEXT, record.format, content["description"], reading=reading)
 
 
 def _require_log_of(base: BaseParameters, reduced: Reduced) -> None:
@@ -267,7 +253,18 @@ def _fit(
         raise DamagedError(f"its parameters break {', '.join(broken)}")
     units = problem_units(robot, feasible, r @ base.K, rho, torques=True)
     problem = LeastSquares(r, rho, base, feasible, units)
-    estimate = _estimate(record, problem)
+    estimate = Estimate(
+        FeasibleFit(problem, record.delta, record.raw, ()),
+        FeasibleFit(problem, record.optimum, record.raw, ()),
+        record.minimiser,
+        triangle=record.triangle,
+        weights=record.joint_weights,
+        base_covariance=record.covariances[0],
+        covariance=record.covariances[1],
+        prediction_covariance=record.covariances[2],
+        notes=record.estimate_notes,
+        **_attributes(record, OF_ESTIMATE) | {k: float(record.numbers[k]) for k in NUMBERS},
+    )
     estimator = Estimator(
         base,
         feasible,
@@ -286,22 +283,6 @@ def _fit(
         equations,
         saved=LogEvidence(record.log, record.structure, record.contact_errors, record.simulated),
         **_attributes(record, (*OF_FIT, "log_options", "options", "made")),
-    )
-
-
-def _estimate(record: FitRecord, problem: LeastSquares) -> Estimate:
-    """The estimate of a record, a solution of `problem`."""
-    return Estimate(
-        FeasibleFit(problem, record.delta, record.raw, ()),
-        FeasibleFit(problem, record.optimum, record.raw, ()),
-        record.minimiser,
-        triangle=record.triangle,
-        weights=record.joint_weights,
-        base_covariance=record.covariances[0],
-        covariance=record.covariances[1],
-        prediction_covariance=record.covariances[2],
-        notes=record.estimate_notes,
-        **_attributes(record, OF_ESTIMATE) | {k: float(record.numbers[k]) for k in NUMBERS},
     )
 
 

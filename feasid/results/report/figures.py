@@ -89,13 +89,6 @@ MAX_LAG = 1.0
 """Longest lag of the autocorrelation [s]."""
 
 
-def _spectrum(curve: Array, rate: float) -> tuple[Array, Array]:
-    from scipy.signal import welch
-
-    f, power = welch(curve, rate, nperseg=min(SPECTRUM_SAMPLES, len(curve)))
-    return f[1:], np.maximum(power[1:], np.finfo(float).tiny)
-
-
 def _autocorrelation(curve: Array, rate: float) -> tuple[Array, Array]:
     centred = curve - curve.mean()
     count = min(len(curve), max(2, round(MAX_LAG * rate)))
@@ -114,15 +107,11 @@ FRICTION_BINS, MIN_BIN_SAMPLES = 40, 5
 def _draw_friction(axis: Any, x: Array, seen: Array, law: Array) -> None:
     step = max(1, len(x) // MAX_SCATTER_POINTS)
     axis.plot(x[::step], seen[::step], ".", ms=2, color=GREY, alpha=0.4, label="samples")
+    # Means in bins of x that hold equally many samples.
+    bins = [b for b in np.array_split(np.argsort(x), FRICTION_BINS) if len(b) >= MIN_BIN_SAMPLES]
+    places = [x[b].mean() for b in bins]
     for curve, color, label in ((seen, BLUE, "their mean"), (law, RED, "fitted law")):
-        axis.plot(*_bin_means(x, curve), color=color, lw=1.4, label=label)
-
-
-def _bin_means(x: Array, y: Array) -> tuple[Array, Array]:
-    """Means of x and y in bins of x that hold equally many samples."""
-    order = np.argsort(x)
-    parts = [p for p in np.array_split(order, FRICTION_BINS) if len(p) >= MIN_BIN_SAMPLES]
-    return np.array([x[p].mean() for p in parts]), np.array([y[p].mean() for p in parts])
+        axis.plot(places, [curve[b].mean() for b in bins], color=color, lw=1.4, label=label)
 
 
 KINDS = {
@@ -233,6 +222,8 @@ class Plots:
         White noise has a flat spectrum and no autocorrelation. If the residual is correlated,
         standard errors that assume independent samples are too small.
         """
+        from scipy.signal import welch
+
         prediction = PredictedLog.from_fit(self.fit, log)
         names = [n for name in prediction.joints for n in (name, name)]
         figure, axes = panels(
@@ -248,7 +239,8 @@ class Plots:
                 (tau[:, k], BLUE, "measured"),
                 (residuals[:, k], RED, "residual"),
             ):
-                f, power = _spectrum(curve, rate)
+                f, power = welch(curve, rate, nperseg=min(SPECTRUM_SAMPLES, len(curve)))
+                f, power = f[1:], np.maximum(power[1:], np.finfo(float).tiny)
                 left.loglog(f, power, color=color, lw=1, label=label)
             if prediction.motion.cutoff is not None:
                 left.axvline(prediction.motion.cutoff, color=GREY, lw=0.8, ls="--")

@@ -124,7 +124,11 @@ def robot_drawings(views: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any
             place = scale * (np.asarray(body["centre"], float) - centre)
             axes = scale * np.asarray(body["axes"], float)
             x, y, depth = camera @ place
-            paper = [x, y, *_outline(axes @ camera[:2].T)]
+            # On paper an ellipse: its semi-axes, and the angle of the first [degrees].
+            flat = axes @ camera[:2].T
+            values, vectors = np.linalg.eigh(flat.T @ flat)
+            angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
+            paper = [x, y, *map(float, np.sqrt(np.maximum(values[::-1], 0))), angle]
             shapes.append({"kind": kind, "space": [*place, *axes.ravel()], "depth": depth,
                            "paper": paper, "body": body})  # fmt: skip
         for body in view["impossible"]:
@@ -138,10 +142,3 @@ def _camera(azimuth: float, elevation: float) -> Array:
     """Rows: right and down on paper, and towards the reader."""
     s, c, t, d = np.sin(azimuth), np.cos(azimuth), np.sin(elevation), np.cos(elevation)
     return np.array([[-s, c, 0], [t * c, t * s, -d], [d * c, d * s, t]])
-
-
-def _outline(axes: Array) -> tuple[float, float, float]:
-    """Semi-axes of an ellipse and the angle of the first [degrees]; `axes`: projected, (3, 2)."""
-    values, vectors = np.linalg.eigh(axes.T @ axes)
-    long, short = np.sqrt(np.maximum(values[::-1], 0))
-    return float(long), float(short), float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))

@@ -141,10 +141,11 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
         errors["test"] = test_errors(fit, test)
     tables = _coefficient_tables(fit) | {"estimates": estimates_table(fit)}
     tables |= {"errors": pd.DataFrame(errors), "bodies": fit.bodies}
+    uses = [f"{m.name:<10} {m.value}" for m in _use_measures(fit)]
     sections = [
         *(note for note in fit.notes if note.code in FIRST),
         _headline(fit),
-        _uses_text(fit),
+        "\n  ".join(["what it is good for", *uses, *_remarks(fit)]),
         repr(fit.quality),
         _verdict_text(fit),
         _error_table(errors),
@@ -155,12 +156,6 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
         lines = (f"  - {note}".replace("\n", "\n  ") for note in fit.notes)
         sections.append("notes\n" + "\n".join(lines))
     return Summary("\n\n".join(map(str, sections)), tables)
-
-
-def _uses_text(fit: FittedModel) -> str:
-    """Every use with its grade, and remarks."""
-    lines = [f"{m.name:<10} {m.value}" for m in _use_measures(fit)]
-    return "\n".join(["what it is good for", *(f"  {x}" for x in [*lines, *_remarks(fit)])])
 
 
 def test_errors(fit: FittedModel, test: Any) -> pd.Series[float]:
