@@ -89,14 +89,6 @@ MAX_LAG = 1.0
 """Longest lag of the autocorrelation [s]."""
 
 
-def _autocorrelation(curve: Array, rate: float) -> tuple[Array, Array]:
-    centred = curve - curve.mean()
-    count = min(len(curve), max(2, round(MAX_LAG * rate)))
-    padded = np.fft.rfft(centred, 2 * len(centred))
-    memory = np.fft.irfft(np.abs(padded) ** 2)[:count]
-    return np.arange(count) / rate, memory / memory[0] if memory[0] > 0 else memory
-
-
 MAX_SCATTER_POINTS = 1500
 """Samples drawn per panel."""
 
@@ -244,8 +236,12 @@ class Plots:
                 left.loglog(f, power, color=color, lw=1, label=label)
             if prediction.motion.cutoff is not None:
                 left.axvline(prediction.motion.cutoff, color=GREY, lw=0.8, ls="--")
-            lag, memory = _autocorrelation(residuals[:, k], rate)
-            right.plot(lag, memory, color=RED, lw=1)
+            centred = residuals[:, k] - residuals[:, k].mean()
+            count = min(len(centred), max(2, round(MAX_LAG * rate)))
+            power = np.abs(np.fft.rfft(centred, 2 * len(centred))) ** 2
+            memory = np.fft.irfft(power)[:count]
+            memory = memory / memory[0] if memory[0] > 0 else memory
+            right.plot(np.arange(count) / rate, memory, color=RED, lw=1)
             right.axhspan(-white, white, color=GREY, alpha=0.3)
             style_panel(left, name, ": spectrum")
             style_panel(right, name, ": autocorrelation of the residual")

@@ -112,7 +112,9 @@ def robot_drawings(views: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any
     """
     centre, radius = bounding_ball(views)
     scale = 0.95 * HALF_WIDTH / radius
-    camera = _camera(AZIMUTH, ELEVATION)
+    s, c, t, d = np.sin(AZIMUTH), np.cos(AZIMUTH), np.sin(ELEVATION), np.cos(ELEVATION)
+    # Rows: right and down on paper, and towards the reader.
+    camera = np.array([[-s, c, 0], [t * c, t * s, -d], [d * c, d * s, t]])
     for view in views:
         shapes: list[dict[str, Any]] = []
         for ends in view["links"]:
@@ -136,9 +138,3 @@ def robot_drawings(views: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any
             shapes.append({"kind": "name", "space": place, "paper": (camera @ place)[:2],
                            "depth": np.inf, "body": body})  # fmt: skip
         yield {**view, "shapes": sorted(shapes, key=lambda shape: float(shape["depth"]))}
-
-
-def _camera(azimuth: float, elevation: float) -> Array:
-    """Rows: right and down on paper, and towards the reader."""
-    s, c, t, d = np.sin(azimuth), np.cos(azimuth), np.sin(elevation), np.cos(elevation)
-    return np.array([[-s, c, 0], [t * c, t * s, -d], [d * c, d * s, t]])
