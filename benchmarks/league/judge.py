@@ -61,14 +61,14 @@ def judge_answer(task: Task, folder: Path) -> dict[str, Any]:
         return out | {"error": log_error(task, torque)}
     scored = score(task.world, torque)
     out |= {"error": scored.error, "ratio": scored.ratio, "credible": scored.credible}
-    if task.track == "D":
+    if task.track in "DX":
         found = sorted(set(answer.get("found", ())) & set(NAMEABLE))
         wrong = scored.ratio > HONEST_RATIO
         honest = {"good": not wrong, "useless": wrong}.get(answer.get("verdict"), True)
         return out | {"found": found, "honest": honest if "verdict" in out else None}
-    if model is not None:
+    if model is not None and task.track == "B":
         out |= parameter_figures(task, answer)
-    if compiled is not None:
+    if compiled is not None and task.track == "B":
         windows, best = true_rollouts(task.world)
         offset = np.array([model[j][-1] for j in task.joints])
         out["rollout"] = rms(compiled, windows, "measured", less=offset) / best

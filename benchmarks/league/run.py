@@ -26,8 +26,18 @@ from typing import Any
 
 from benchmarks.league import page
 from benchmarks.league.judge import judge_answer
-from benchmarks.league.tasks import GIGABYTES, LOGS, SECONDS, SPLITS, Task, log_task, world_task
-from benchmarks.worlds import FAULTS, RANDOM_TREE, draw_seed, make_world
+from benchmarks.league.tasks import (
+    GIGABYTES,
+    LOGS,
+    SECONDS,
+    SPLITS,
+    Task,
+    known_log_task,
+    known_world_task,
+    log_task,
+    world_task,
+)
+from benchmarks.worlds import FAULTS, FOREIGN, RANDOM_TREE, draw_seed, make_world
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
@@ -56,15 +66,25 @@ PARTICIPANTS = (
     Participant("feasid", "use_feasid", ("defaults",), "feasid", (str(REPOSITORY),)),
     Participant("Sousa 2014", "use_feasid", ("published",), "feasid", (str(REPOSITORY),)),
     Participant("WLS", "linear", ("wls",), "basics", BASICS),
+    Participant("WLS signs", "linear", ("signs",), "basics", BASICS),
     Participant("description", "linear", ("description",), "basics", BASICS),
     Participant("figaroh", "use_figaroh", (), "figaroh", ("figaroh==1.0.2", *BASICS)),
+    Participant("figaroh links", "use_figaroh", ("links",), "figaroh",
+                ("figaroh==1.0.2", *BASICS)),
     Participant("mujoco.sysid", "use_mujoco_sysid", (), "sysid",
+                ("mujoco[sysid]==4.0.0", *BASICS), costly=True),
+    Participant("sysid sensors", "use_mujoco_sysid", ("sensors",), "sysid",
                 ("mujoco[sysid]==4.0.0", *BASICS), costly=True),
     Participant("FloBaRoID", "", (), "flobaroid", ("FloBaRoID",)),
 )  # fmt: skip
 ROBOTS = ("panda", "ur5", "z1", "xarm7", "so101", RANDOM_TREE)
 QUICK_LOGS, QUICK_ROBOTS = LOGS[:1], ("ur5", RANDOM_TREE)
 QUICK_FAULTS = ("none", "tilt", "late", "stribeck")
+KNOWN_FAULTS = ("late", "gain", "zeros", "tilt")
+"""Faults that are taken out for everybody in track K."""
+KNOWN_DELAY = 0.03
+"""What the torques of the packaged log of the Z1 are ahead of its motion [s]."""
+FOREIGN_ROBOTS = ("panda", "ur5", "xarm7")
 
 
 def make_environment(participant: Participant, folder: Path) -> str:
@@ -134,7 +154,7 @@ def planned(quick: bool, seeds: dict[str, int]) -> Iterator[tuple[str, Callable[
     """Names and makers of the tasks; seeds are drawn once and kept with the results."""
     logs, robots = (QUICK_LOGS, QUICK_ROBOTS) if quick else (LOGS, ROBOTS)
     rounds = 1 if quick else 2
-    faults = QUICK_FAULTS if quick else tuple(FAULTS)
+    faults = QUICK_FAULTS if quick else tuple(f for f in FAULTS if f not in FOREIGN)
 
     def seed(key: str) -> int:
         return seeds.setdefault(key, draw_seed())
@@ -149,6 +169,21 @@ def planned(quick: bool, seeds: dict[str, int]) -> Iterator[tuple[str, Callable[
     for fault in faults:
         number = seed(f"D {fault}")
         yield f"D {fault}", lambda f=fault, n=number: world_task(make_world("ur5", f, n), "D")
+    for split in SPLITS:
+        yield (
+            f"K unitree_z1 {split}",
+            lambda split=split: known_log_task("unitree_z1", split, KNOWN_DELAY),
+        )
+    for fault in KNOWN_FAULTS:
+        number = seed(f"K {fault}")
+        yield f"K {fault}", lambda f=fault, n=number: known_world_task(make_world("ur5", f, n))
+    for fault in () if quick else ("elastic", *FOREIGN):
+        for robot in FOREIGN_ROBOTS:
+            number = seed(f"X {fault} {robot}")
+            yield (
+                f"X {fault} {robot}",
+                lambda r=robot, f=fault, n=number: world_task(make_world(r, f, n), "X"),
+            )
 
 
 def main() -> None:
@@ -156,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.league", None, __doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--quick", action="store_true", help="few tasks, into results_quick.json")
-    parser.add_argument("--tracks", default="BAD", help="in this order; C and E come with B and A")
+    parser.add_argument("--tracks", default="BADKX", help="in this order; C, E come with B, A")
     parser.add_argument("--participants", nargs="+", default=[p.name for p in PARTICIPANTS])
     parser.add_argument("--page", action="store_true", help="write the page and end")
     parser.add_argument("--environments", type=Path, default=HERE / "environments")
@@ -185,7 +220,7 @@ def run_league(asked: argparse.Namespace, results: dict[str, Any], path: Path) -
         some = [p for p in entered if p.costly == costly and not results["installed"][p.name]]
         for name, make in tasks:
             missing = [p for p in some if (name, p.name) not in done]
-            if (costly and name[0] == "D") or not missing or (task := make()) is None:
+            if (costly and name[0] in "DX") or not missing or (task := make()) is None:
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 written = Path(folder) / "task"

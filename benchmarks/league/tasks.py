@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -38,7 +38,8 @@ class Task:
     Parameters
     ----------
     track
-        "A" (real log), "B" (world without a fault) or "D" (world with one).
+        "A" (real log), "B" (world without a fault), "D" (world with one), "K" (a fault that is
+        known and taken out for everybody) or "X" (an effect of which nobody has a column).
     name
         Unique among the tasks.
     joints
@@ -61,16 +62,17 @@ class Task:
     test: pd.DataFrame
     measured: np.ndarray
     world: World | None = None
+    gravity: tuple[float, ...] = (0.0, 0.0, -9.81)
 
     def write(self, folder: Path) -> None:
         """Write what a participant is told; no torque of the test log is among it."""
         folder.mkdir(parents=True)
         terms = {"schema": SCHEMA, "name": self.name.split(" seed")[0], "joints": self.joints,
-                 "asks": ["torque", "diagnosis"] if self.track == "D" else ["torque"],
+                 "asks": ["torque", "diagnosis"] if self.track in "DX" else ["torque"],
                  "predict": "the torques as logged, by the instruments of train.csv"
                  if self.world is None else "the true torques of the test motion",
                  "seconds": SECONDS, "units": "s, rad (m), N m (N); torques act at the joints",
-                 "gravity": [0.0, 0.0, -9.81]}  # fmt: skip
+                 "gravity": self.gravity}  # fmt: skip
         (folder / "task.json").write_text(json.dumps(terms, indent=1))
         (folder / "robot.urdf").write_text(self.robot)
         for name in ("train", "test"):
@@ -92,6 +94,39 @@ def world_task(world: World, track: str = "B") -> Task:
         world.test_log[[f"tau_{j}" for j in joints]].to_numpy(),
         world,
     )
+
+
+def known_world_task(world: World) -> Task:
+    """A world whose fault is known: its log without the delay, gains and zeros, and gravity."""
+    task, truth, fault = world_task(world, "K"), world.truth, world.fault
+    train, test = task.train.copy(), task.test.copy()
+    t, joints = train["t"].to_numpy(), task.joints
+    for j, zero, gain in zip(joints, truth.joint_zeros, truth.gains, strict=True):
+        train[f"tau_{j}"] = np.interp(t + fault.delay, t, train[f"tau_{j}"]) / gain
+        train[f"q_{j}"] -= zero
+        test[f"q_{j}"] -= zero
+    return replace(task, train=train, test=test, gravity=tuple(truth.physics.gravity.tolist()))
+
+
+def known_log_task(log: str, split: str, delay: float) -> Task | None:
+    """A real log whose torques come so much later for everybody, also for the judge [s]."""
+    task = log_task(log, split)
+    if task is None:
+        return None
+
+    def later(t: np.ndarray, run: np.ndarray, torque: np.ndarray) -> np.ndarray:
+        out = torque.copy()
+        for number in np.unique(run):
+            rows = run == number
+            for k in range(torque.shape[1]):
+                out[rows, k] = np.interp(t[rows] - delay, t[rows], torque[rows, k])
+        return out
+
+    names = [f"tau_{j}" for j in task.joints]
+    train, clocks = task.train.copy(), (task.train, task.test)
+    times = [[x[k].to_numpy() for k in ("t", "run")] for x in clocks]
+    train[names] = later(*times[0], train[names].to_numpy())
+    return replace(task, track="K", train=train, measured=later(*times[1], task.measured))
 
 
 def log_task(log: str, split: str) -> Task | None:

@@ -5,7 +5,7 @@ the error of a fit of ``world.log`` with ``world.robot`` over the truth's, on a 
 """
 
 from .description import EXAMPLES, RANDOM_TREE
-from .faults import CLEAN, FAULTS, Fault
+from .faults import CLEAN, FAULTS, FOREIGN, Fault
 from .judge import Score, coverage, efficiency, judge, predictor
 from .world import Truth, World, draw_seed, make_world
 
@@ -13,6 +13,7 @@ __all__ = [
     "CLEAN",
     "EXAMPLES",
     "FAULTS",
+    "FOREIGN",
     "RANDOM_TREE",
     "Fault",
     "Score",

@@ -45,6 +45,13 @@ class Fault:
     """Friction of the cold joint is larger by this share; it warms up with 12 s."""
     elastic_frequency: float = 0.0
     """Links hang on springs that resonate at this frequency [Hz] with the rotor held; 0: rigid."""
+    bristle: float = 0.0
+    """Dry friction builds up over this distance [rad, m], as bristles that bend (LuGre); 0: at
+    once."""
+    hysteresis: float = 0.0
+    """Torque of a gear that depends on the path: it turns over within 0.1 rad of a reversal."""
+    cogging: float = 0.0
+    """Torque of narrow pulses, 11 in 2 pi rad."""
     backlash: float = 0.0
     """Half the free play between rotor and link [rad]; needs `elastic_frequency`."""
     payload: float = 0.0
@@ -59,7 +66,16 @@ class Fault:
     """Share of rows that the log to fit has lost."""
 
 
-FAULTS: dict[str, Fault] = {
+FOREIGN: dict[str, Fault] = {
+    "lugre": Fault(
+        text="friction of bristles (LuGre), with Stribeck's decay", bristle=2e-3, stribeck=0.5
+    ),
+    "hysteresis": Fault(text="gears with hysteresis", hysteresis=0.08),
+    "cogging": Fault(text="cogging in narrow pulses", cogging=0.06),
+}
+"""Effects of which no search of a participant has a column; elastic joints are another."""
+
+FAULTS: dict[str, Fault] = FOREIGN | {
     CLEAN: Fault(text="nothing is wrong besides the description's inertials"),
     "gain": Fault(text="torque gains off by 5 %", torque_gain=0.05),
     "tilt": Fault(text="base tilted by 3 degrees", tilt=0.05235987755982988),

@@ -23,6 +23,8 @@ BANDWIDTH, DAMPING = 25.0, 0.8
 """Natural frequency [rad/s] and damping ratio of the joint controller."""
 MAX_SPEED = 100.0
 """Joint speed [rad/s] beyond which a simulation counts as unstable."""
+HYSTERESIS = 0.1
+"""Distance [rad, m] within which a gear's hysteresis turns over."""
 SPRING_DAMPING = 0.05
 """Damping ratio of the springs between rotors and links."""
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -98,11 +100,20 @@ class Physics:
         return self.viscous * warm, dry + self.fault.load_friction * np.abs(weight)
 
     def extra(self, q: Array) -> Array:
-        """Torque that cable and ripple add to the motor's."""
+        """Torque that cable, ripple and cogging add to the motor's."""
         x = (q - self.middle) / self.half
         pull = self.fault.cable * (x + 0.5 * x**3 + 0.3)
         ripple = self.fault.ripple * (np.sin(100 * q) + np.sin(6 * q + 1) / 1.5)
-        return self.size * (ripple - pull)
+        pulses = self.fault.cogging * np.exp(-((np.sin(5.5 * q) / 0.2) ** 2))
+        return self.size * (ripple - pull - pulses)
+
+    def bent(self, state: Array, dq: Array, seconds: float) -> Array:
+        """Bristles and gears, (2, joints), after they turn at speeds dq for so long.
+
+        Each is a share of its largest force: exact for a constant speed, whatever its size.
+        """
+        reach = np.array([[self.fault.bristle or 1.0], [HYSTERESIS]])
+        return np.sign(dq) + (state - np.sign(dq)) * np.exp(-np.abs(dq) * seconds / reach)
 
     def torque(self, t: Array, q: Array, dq: Array, ddq: Array) -> Array:
         """Motor torque of this motion, faults of the mechanism included, joints taken as rigid.
@@ -118,7 +129,16 @@ class Physics:
         weight = self.rigid_torque(q, still, still) if self.fault.load_friction else still
         viscous, dry = self.friction(t, dq, weight)
         rigid = self.rigid_torque(q, dq, ddq) + self.armature * ddq
-        return rigid + viscous * dq + dry * np.sign(dq) - self.extra(q)
+        rubbing = dry * np.sign(dq)
+        if self.fault.bristle or self.fault.hysteresis:  # they remember: rows are in order
+            states, state = [], np.zeros((2, q.shape[1]))
+            for speed, seconds in zip(dq, np.gradient(t), strict=True):
+                state = self.bent(state, speed, seconds)
+                states.append(state)
+            bristles, gears = np.array(states).transpose(1, 0, 2)
+            rubbing = dry * bristles if self.fault.bristle else rubbing
+            rubbing = rubbing + self.fault.hysteresis * self.size * gears
+        return rigid + viscous * dq + rubbing - self.extra(q)
 
 
 def compile_model(
@@ -211,7 +231,8 @@ def simulate(
     link = physics.order
     motor = link if rigid else joint_order(model, tuple(f"rotor{k}" for k in range(n)))
     model.opt.gravity[:] = physics.gravity
-    model.dof_damping[motor], model.dof_frictionloss[motor] = physics.viscous, physics.coulomb
+    model.dof_damping[motor] = physics.viscous
+    model.dof_frictionloss[motor] = 0.0 if fault.bristle else physics.coulomb
     # An implicit step takes the damping of its end: half a step of damping acts as inertia.
     model.dof_armature[motor] = physics.armature - 0.5 * STEP * physics.viscous
     mujoco.mj_setConst(model, mujoco.MjData(model))  # MuJoCo keeps sums that hold the armature
@@ -225,6 +246,7 @@ def simulate(
     data.qpos[link] = data.qpos[motor] = desired[0]
     kp, kd = physics.inertia * BANDWIDTH**2, 2 * DAMPING * physics.inertia * BANDWIDTH
     varies = fault.stribeck or fault.friction_drift or fault.load_friction
+    bends, state, dry = fault.bristle or fault.hysteresis, np.zeros((2, n)), physics.coulomb
     q, dq, torque = (np.empty_like(desired) for _ in range(3))
     for k in range(len(desired)):
         q[k], dq[k] = data.qpos[motor], data.qvel[motor]
@@ -236,10 +258,15 @@ def simulate(
             load.qpos[link] = q[k]
             mujoco.mj_inverse(loaded, load)
             viscous, dry = physics.friction(start + k / RATE, dq[k], load.qfrc_inverse[link])
-            model.dof_damping[motor], model.dof_frictionloss[motor] = viscous, dry
+            model.dof_damping[motor] = viscous
+            model.dof_frictionloss[motor] = 0.0 if fault.bristle else dry
         applied = torque[k] + physics.extra(q[k])
         for _ in range(round(1 / RATE / STEP)):
             data.qfrc_applied[motor] = applied
+            if bends:
+                state = physics.bent(state, data.qvel[motor], STEP)
+                gears = fault.hysteresis * physics.size * state[1]
+                data.qfrc_applied[motor] -= gears + bool(fault.bristle) * dry * state[0]
             if not rigid:
                 twist = data.qpos[motor] - data.qpos[link]
                 twist = np.sign(twist) * np.maximum(np.abs(twist) - fault.backlash, 0.0)

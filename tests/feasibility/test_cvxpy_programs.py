@@ -12,7 +12,7 @@ from feasid.core.errors import InputError, SolverError
 from feasid.parameters.feasibility import closest, problems, solve
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.constraints.units import problem_units
-from feasid.parameters.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_least_squares
 
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 
@@ -329,6 +329,18 @@ def test_a_fit_keeps_constraints_of_either_kind(log, prior):
             frame, robot, prior=prior, mass={name: (2.0, None)}, **QUICK,
             constraints=lambda p: p[name, "m"] <= 1.0,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", some([*range(200)], 0, 1))
+def test_an_answer_of_a_program_is_no_further_from_the_optimum_than_its_gap(seed):
+    base, R, rho, _ = noisy(seed, bodies=2)
+    p = problems.robot_unknowns(base, rho, R, **(bounded(base.robot) if seed % 2 else {}))
+    program = problems.feasible_least_squares(R, rho, p)
+    answers = [FeasibleFit.from_program(program, name) for name in ("CLARABEL", "scs")]
+    least = min(np.sqrt(a.objective) for a in answers) / np.linalg.norm(rho)
+    for answer, goal in zip(answers, (1e-5, 1e-4), strict=True):
+        assert p.feasible.violations(answer.delta) == ()
+        assert np.sqrt(answer.objective) / np.linalg.norm(rho) - least <= answer.gap < goal
 
 
 RESOLVED = 2e-3

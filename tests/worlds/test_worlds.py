@@ -11,8 +11,17 @@ pytest.importorskip("mujoco")
 
 import feasid
 from benchmarks.league.judge import is_negative, is_rejected, judge_answer
-from benchmarks.league.tasks import world_task
-from benchmarks.worlds import CLEAN, EXAMPLES, FAULTS, RANDOM_TREE, judge, make_world, predictor
+from benchmarks.league.tasks import known_world_task, world_task
+from benchmarks.worlds import (
+    CLEAN,
+    EXAMPLES,
+    FAULTS,
+    FOREIGN,
+    RANDOM_TREE,
+    judge,
+    make_world,
+    predictor,
+)
 from benchmarks.worlds.judge import MARGIN, THINNED, TORQUE_CUTOFF, low_pass
 from benchmarks.worlds.world import TORQUE_NOISE
 
@@ -67,7 +76,8 @@ def test_the_clean_ur5_is_judged_at_the_noise_floor():
     assert score.passes(1.01)
 
 
-LAWS = ("tilt", "tilt_y", "cable", "drift", "load_friction", "stribeck", "ripple", "payload")
+LAWS = ("tilt", "tilt_y", "cable", "drift", "load_friction", "stribeck", "ripple", "payload",
+        *FOREIGN)  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", some(LAWS, "tilt"))
@@ -202,6 +212,16 @@ CHECKS = {
 @pytest.mark.parametrize("fault", some(list(CHECKS), "gain", "tilt", "5s"))
 def test_a_fault_is_what_it_says(fault):
     CHECKS[fault](world(fault=fault), world())
+
+
+@pytest.mark.parametrize("fault", some(["gain", "zeros", "tilt"], "gain"))
+def test_a_known_fault_is_taken_out_for_everybody(fault):
+    task, clean = known_world_task(world(fault=fault)), world_task(world())
+    assert task.gravity == tuple(world(fault=fault).truth.physics.gravity)
+    if fault != "tilt":  # which moves the robot otherwise
+        for kind in ("q", "tau"):
+            same = columns(task.train, kind), columns(clean.train, kind)
+            np.testing.assert_allclose(*same, atol=1e-4)
 
 
 def test_every_fault_is_checked():

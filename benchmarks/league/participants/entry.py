@@ -106,6 +106,7 @@ class LinearModel:
         import pinocchio as pin
 
         self.pin, self.model = pin, pin.buildModelFromUrdf(str(task.urdf))
+        self.model.gravity.linear = np.array(task.terms["gravity"])
         self.data, self.joints = self.model.createData(), task.joints
         ids = [self.model.getJointId(j) for j in task.joints]
         self.ids, self.places = ids, [self.model.joints[i].idx_v for i in ids]

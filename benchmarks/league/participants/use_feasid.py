@@ -44,7 +44,7 @@ def logged(fit, task, t, torque):
 def main():
     """Answer the task by the variant ``defaults`` or ``published``."""
     task, variant = of_arguments()
-    robot = feasid.load_robot(task.urdf)
+    robot = feasid.load_robot(task.urdf).with_gravity(tuple(task.terms["gravity"]))
     log = task.train if task.train["run"].nunique() > 1 else task.train.drop(columns="run")
     chain = {**feasid.SOUSA_2014, "cutoff": None}  # by the spectrum: motions are not the WAM's
     fit = feasid.fit(log, robot, **(chain if variant == "published" else {}))

@@ -2,6 +2,8 @@
 
 Settings as https://thanhndv212.github.io/figaroh-plus/tutorials/ and its docstrings describe them:
 ``solve(decimate=True, wls=True)`` and ``select_stage: physical_fit`` of `BaseIdentification`.
+Drive inertia is one switch for all joints; with the variant ``links`` it is off, as a user chooses
+whose first joint turns about a vertical axis, where it has the column of Lzz.
 """
 
 import os
@@ -20,9 +22,9 @@ CUTOFF, KEPT_RATE, MARGIN = 15.0, 50.0, 0.3
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
 
-def settings(rate, joints):
+def settings(rate, joints, drives):
     """A configuration file's content."""
-    components = {"friction": True, "actuator_inertia": True, "joint_offset": True}
+    components = {"friction": True, "actuator_inertia": drives, "joint_offset": True}
     zeros = [0.0] * len(joints)
     mechanics = {"friction_coefficients": {"viscous": zeros, "static": zeros},
                  "actuator_inertias": zeros, "joint_offsets": zeros}  # fmt: skip
@@ -67,14 +69,15 @@ class Identification(BaseIdentification):
 
 def main():
     """Answer the task with the estimate that figaroh selects."""
-    task, _ = of_arguments()
+    task, variant = of_arguments()
     robot = Robot(str(task.urdf), str(task.folder))
+    robot.model.gravity.linear = np.array(task.terms["gravity"])
     order = [j for j in robot.model.names if j in task.joints]
     rate = 1 / float(np.median(np.diff(task.train["t"])))
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         with open("arm.yaml", "w") as file:
-            yaml.safe_dump(settings(rate, order), file)
+            yaml.safe_dump(settings(rate, order, variant != "links"), file)
         found = Identification(task, robot, "arm.yaml")
         found.initialize()
         found.solve(decimate=True, decimation_factor=max(1, round(rate / KEPT_RATE)),
@@ -83,7 +86,7 @@ def main():
         raise RuntimeError(f"no full parameters: {found.selected}")
     value = found.selected.parameter_dict()
     names = (*INERTIAL, "Ia", "fv", "fs", "off")
-    x = np.array([value[f"{n}_{j}"] for j in task.joints for n in names])
+    x = np.array([value.get(f"{n}_{j}", 0.0) for j in task.joints for n in names])
     said = f"{found.selected.status}: {found.selected.reason}"
     task.answer(LinearModel(task).predict(task, x), x, sentences=[said],
                 version=version("figaroh"))  # fmt: skip

@@ -2,7 +2,8 @@
 
 As https://mujoco.readthedocs.io/en/stable/python.html#sysid and the package's docstrings describe
 it: motors driven by the measured torques, joint position and velocity sensors, pseudo-inertias
-with the default bounds, armature, damping and friction loss, ``x_scale="jac"``.
+with the default bounds, armature, damping and friction loss, ``x_scale="jac"``. With the variant
+``sensors`` its `SignalTransform` has a delay of all sensors and an offset of each position, too.
 """
 
 import mujoco
@@ -16,6 +17,8 @@ MOST_MODELS = 400
 """Compiled models that are kept: a few Jacobians' worth."""
 LEAST = 1e-3, 1e-6
 """Mass [kg] and moments [kg m^2] that bodies get at least."""
+MOST_DELAY, MOST_OFFSET = 0.05, 0.05
+"""Bounds of the delay [s] and of offsets of positions [rad, m]."""
 TERMS = ("armature", "damping", "frictionloss")
 
 
@@ -26,7 +29,7 @@ def make_spec(task, linear):
     spec = mujoco.MjSpec.from_string(text)
     spec.compiler.balanceinertia = True  # its remedies for descriptions of no solid bodies
     spec.compiler.boundmass, spec.compiler.boundinertia = LEAST
-    spec.option.timestep = STEP
+    spec.option.timestep, spec.option.gravity = STEP, task.terms["gravity"]
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     for flag in (mujoco.mjtDisableBit.mjDSBL_CONTACT, mujoco.mjtDisableBit.mjDSBL_LIMIT):
         spec.option.disableflags |= flag
@@ -99,7 +102,7 @@ def windows(task, model):
 
 def main():
     """Answer the task with the parameters at which the search ends."""
-    task, _ = of_arguments()
+    task, variant = of_arguments()
     linear = LinearModel(task)
     spec = make_spec(task, linear)
     model = spec.compile()
@@ -110,8 +113,18 @@ def main():
     names = [f"window{k}" for k in range(len(states))]
     sequences = [sysid.ModelSequences("arm", spec, names, list(states), list(controls),
                                       list(sensors))]  # fmt: skip
+    transform = sysid.SignalTransform()
+    if variant == "sensors":
+        delay = sysid.Parameter("delay", 0.0, -MOST_DELAY, MOST_DELAY)
+        parameters.add(delay)
+        transform.delay("*", delay)
+        for name in task.joints:
+            offset = sysid.Parameter(f"{name}_offset", 0.0, -MOST_OFFSET, MOST_OFFSET)
+            parameters.add(offset)
+            transform.bias(f"JOINTPOS_{name}", offset, target="predicted")
     residual = sysid.build_residual_fn(models_sequences=sequences, n_threads=1,
-                                       build_model=builder())  # fmt: skip
+                                       build_model=builder(),
+                                       modify_residual=transform.apply)  # fmt: skip
     found, _ = sysid.optimize(parameters, residual, "scipy_parallel_fd", verbose=False,
                               max_iters=MOST_ITERATIONS,
                               x_scale="jac")  # fmt: skip
@@ -125,7 +138,14 @@ def main():
         about = R @ np.diag(final.body_inertia[k]) @ R.T + m * (c @ c * np.eye(3) - np.outer(c, c))
         terms = [float(found[f"{name}_{t}"].value[0]) for t in TERMS]
         x += [m, *(m * c), *about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]], *terms, 0.0]
-    task.answer(linear.predict(task, np.array(x)), x, version=mujoco.__version__)
+    torque = linear.predict(task, np.array(x))
+    if variant == "sensors" and "as logged" in task.terms["predict"]:
+        late = float(found["delay"].value[0])  # of the motion behind the torques
+        for _, part in task.test.groupby("run"):
+            rows, t = part.index.to_numpy(), part["t"].to_numpy()
+            torque[rows] = np.stack([np.interp(t + late, t, tau) for tau in torque[rows].T], 1)
+    said = [f"{k}: {v.value[0]:.5g}" for k, v in found.items() if k.endswith(("delay", "offset"))]
+    task.answer(torque, x, version=mujoco.__version__, sentences=said)
 
 
 if __name__ == "__main__":

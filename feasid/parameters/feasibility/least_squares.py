@@ -21,8 +21,8 @@ from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import Units, problem_units
 from feasid.parameters.feasibility.problems import LARGEST, Program
-from feasid.parameters.feasibility.reference import Reference, reference_model
-from feasid.parameters.feasibility.solve import Attempt
+from feasid.parameters.feasibility.reference import Anchor, Reference, reference_model
+from feasid.parameters.feasibility.solve import Attempt, solve, solver_attempts
 from feasid.parameters.identifiability.base import resolve_base
 from feasid.robot.description import Robot
 
@@ -98,6 +98,18 @@ class FeasibleFit:
     #: Shape (n,): the solver's own point, before it was repaired, and before slack.
     raw: Array = field(repr=False)
     attempts: tuple[Attempt, ...]  #: Every solver call, in order.
+
+    @classmethod
+    def from_program(cls, program: Program, solver: str) -> FeasibleFit:
+        """The answer of a solver, by smaller tolerances than CVXPY's, moved inside."""
+        if not program.data:
+            raise InputError("only programs that minimise a norm over robot_unknowns are solved so")
+        p, (base, R, rho, margin) = program.parameters, program.data
+        solve(program, solver_attempts(solver)[0][0].upper())
+        problem = LeastSquares(np.asarray(R), np.asarray(rho), base, p.feasible, p.scale, margin)
+        anchor = Anchor(p.feasible.with_margin(margin or 0.0), p.scale, problem.reference)
+        point = np.asarray(p.delta.value, dtype=np.float64)
+        return cls(problem, anchor.repair(point), point, ())
 
     @cached_property
     def beta(self) -> Array:

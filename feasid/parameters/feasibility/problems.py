@@ -63,6 +63,7 @@ class Program:
     #: Tuple of cvxpy.Constraint: the feasible set's inequalities that are not affine.
     convex: tuple[Any, ...] = ()
     error: Any = None  #: Cvxpy.Expression: the error whose norm is minimised.
+    data: tuple[Any, ...] = ()  #: Over `robot_unknowns`: base, rows of K delta, target and margin.
 
     @property
     def unknowns(self) -> tuple[Any, ...]:
@@ -103,6 +104,7 @@ class ScaledParameters:
     #: Shape (n,): one unit of the bodies, where `scale` has those of the data's columns.
     sizes: Array | None = None
     error_unit: float = 1.0  #: What a program minimises is the norm of its error in this unit.
+    model: BaseParameters | None = None  #: Of `robot_unknowns`.
 
     @property
     def delta(self) -> Any:
@@ -163,10 +165,11 @@ class ScaledParameters:
         problem = cp.Problem(objective, rules)
         return Program(problem, self, further, matrices, numbers, convex, error)
 
-    def least_norm(self, error: Any, margin: float | None) -> Program:
+    def least_norm(self, error: Any, margin: float | None, *data: npt.ArrayLike) -> Program:
         """Minimise the norm of an error, in its unit, over ``D(delta) >= margin``."""
         cost = cp.Minimize(cp.norm(error / self.error_unit))
-        return self.program(cost, self.feasibility_constraints(margin), error=error)
+        program = self.program(cost, self.feasibility_constraints(margin), error=error)
+        return replace(program, data=(self.model, *data, margin) if self.model else ())
 
 
 def unknowns(
@@ -215,7 +218,7 @@ def robot_unknowns(
     shown = np.pad(shown, (0, len(directions) - len(shown)))
     directions = directions.T / np.maximum(shown, FAINT_DIRECTION)
     free = virtual(feasible, scale, np.zeros(len(shown)), directions)
-    return replace(free, K=K, error_unit=size)
+    return replace(free, K=K, error_unit=size, model=base)
 
 
 def virtual(
@@ -250,7 +253,7 @@ def feasible_least_squares(
     """
     rows = np.shape(R)[:1]
     error = data("R", R, (*rows, *p.base.shape)) @ p.base - data("rho", rho, rows)
-    return p.least_norm(error, margin)
+    return p.least_norm(error, margin, R, rho)
 
 
 def pulled_least_squares(
@@ -277,10 +280,10 @@ def closest_correction(
 ) -> Program:
     """BPFC, eq. (52)-(56): minimise ``|weight (K delta - beta)|`` over ``D(delta) >= margin``."""
     error = p.base - data("beta", beta, p.base.shape)
-    if weight is not None:
-        shape = (*np.shape(weight)[:1], *p.base.shape)
-        error = require_data(weight, shape, "weight") @ error  # a constant: products stay DPP
-    return p.least_norm(error, margin)
+    weight = np.eye(p.base.size) if weight is None else np.asarray(weight)
+    shape = (*np.shape(weight)[:1], *p.base.shape)
+    error = require_data(weight, shape, "weight") @ error  # a constant: products stay DPP
+    return p.least_norm(error, margin, weight, weight @ np.asarray(beta))
 
 
 @checked

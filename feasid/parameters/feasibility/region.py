@@ -132,16 +132,18 @@ class Region:
             end = self._prover_without_limits.prove(form, w, parts)
             proof = end if end.bound <= proof.bound else proof
         reached = elimination.expand(x)
-        plain = self.prover.without_data(form) if proof.bound >= 0.0 else None
-        if plain is not None:
-            only = dict.fromkeys(SOURCES, 0.0) | {"feasibility": 1.0}
-            return FormBound(plain, reached, only)
+        if proof.bound >= 0.0:  # an end of 0 that holds without data?
+            with suppress(SolverError):
+                plain = self.prover.prove(form, np.zeros(len(self.rho)), {})
+                if not (plain.bound or any(plain.weights) or any(plain.dual.tie_multipliers)):
+                    only = dict.fromkeys(SOURCES, 0.0) | {"feasibility": 1.0}
+                    return FormBound(plain, reached, only)
         return FormBound(proof, reached, self._limiting_shares(proof, seen_from))
 
     def end_without_proof(self, form: Array, model: Array) -> FormBound:
         """An infinite end of a form (n,); `model` (n,) is one of the region."""
-        nothing = DualPoint(self.prover.question, [], {})
-        return FormBound(RangeEnd(form, np.inf, [], nothing), model, {"proof": 1.0})
+        end = RangeEnd(form, np.inf, [], DualPoint(self.prover.question, [], {}))
+        return FormBound(end, model, {"proof": 1.0})
 
     def needs_limit(self, end: FormBound) -> bool:
         """Whether the proof of an end holds only within the limits on sizes."""

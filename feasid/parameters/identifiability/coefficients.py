@@ -101,12 +101,15 @@ class CrossJointRelations:
         for a, c in enumerate(vectors):
             if a in visited:
                 continue
-            multiples = {
-                b: _proportionality_factor(term, c, d)
-                for b, d in enumerate(vectors)
-                if b >= a and (term.kind != "ripple" or waves[a] == waves[b])
-            }
-            alike = {b: multiple for b, multiple in multiples.items() if multiple is not None}
+            alike = dict[int, float]()  # w with d factor(d . x) = w c factor(c . x), by place of d
+            for b, d in enumerate(vectors):
+                if b < a or (term.kind == "ripple" and waves[a] != waves[b]):
+                    continue
+                if not d.any():
+                    alike[b] = 0.0
+                elif c.any() and abs(c @ d) >= (1 - 1e-14) * np.linalg.norm(c) * np.linalg.norm(d):
+                    factor = term.scaling(float(c @ d) / float(c @ c))
+                    alike |= {} if factor is None else {b: factor}
             visited.update(alike)
             matrix = [multiple * positions * np.abs(c) for multiple in alike.values()]
             out += _null_vectors(np.array(matrix).T, [columns[b] for b in alike], robot.size)
@@ -158,15 +161,6 @@ class CrossJointRelations:
             vector[np.abs(vector) <= RELATION_NOISE * np.abs(vector).max()] = 0.0
             out.append((columns[place], round_near_integers(vector)))
         return out
-
-
-def _proportionality_factor(term: JointTerm, c: Array, d: Array) -> float | None:
-    """The number w with ``d factor(d . x) = w c factor(c . x)``; None where there is none."""
-    if not d.any():
-        return 0.0
-    if not c.any() or abs(c @ d) < (1 - 1e-14) * np.linalg.norm(c) * np.linalg.norm(d):
-        return None
-    return term.scaling(float(c @ d) / float(c @ c))
 
 
 def _null_basis(matrix: Array) -> Array:

@@ -178,7 +178,15 @@ class Echelon:
         dependent = np.zeros((n, k), dtype=np.intp)
         vectors, error = np.zeros((n, d, 0)), np.zeros((n, 0))
         if k:
-            there, back = self._scaling_matrices(members, [roots for _, _, roots, _ in layouts])
+            # Working coordinates to scaled parameters in the body's frame, and back; (n, d, d).
+            there, back = np.zeros((n, d, d)), np.zeros((n, d, d))
+            shift = self.run.frames.origins[members] / self.run.frames.length
+            one = np.broadcast_to(np.eye(3), (n, 3, 3))
+            there[:, :10, :10] = parameter_transform(one, shift) / ROOT2
+            back[:, :10, :10] = ROOT2[:, None] * parameter_transform(one, -shift)
+            further, sizes = np.arange(10, d), np.stack([roots for _, _, roots, _ in layouts])
+            there[:, further, further] = 1 / sizes[:, 10:]
+            back[:, further, further] = sizes[:, 10:]
             y = there @ null
             order = np.stack([self.preference_order(i, d) for i in members])
             q = np.linalg.qr(np.take_along_axis(y, order[:, :, None], axis=1))[0]
@@ -202,20 +210,6 @@ class Echelon:
             places = dependent[j], remaining, inertial
             out.append(JointNullspace(columns, units, vectors[j], *places, drive, error[j]))
         return out
-
-    def _scaling_matrices(self, members: list[int], roots: list[Array]) -> tuple[Array, Array]:
-        """Working coordinates to scaled parameters in the body's frame, and back; (n, d, d)."""
-        n, d = len(members), len(roots[0])
-        f = self.run.frames
-        shift = f.origins[members] / f.length
-        one = np.broadcast_to(np.eye(3), (n, 3, 3))
-        there, back = np.zeros((n, d, d)), np.zeros((n, d, d))
-        there[:, :10, :10] = parameter_transform(one, shift) / ROOT2
-        back[:, :10, :10] = ROOT2[:, None] * parameter_transform(one, -shift)
-        further = np.arange(10, d)
-        there[:, further, further] = 1 / np.stack(roots)[:, 10:]
-        back[:, further, further] = np.stack(roots)[:, 10:]
-        return there, back
 
     def block_layout(self, i: int) -> tuple[npt.NDArray[np.intp], Array, Array, int]:
         """Columns of a joint's block, their units and roots, and how many are inertial."""

@@ -341,7 +341,15 @@ class RecursionStep:
         """Rows that contain drive terms: on x, on the own (Ia, fo), on the shared ones."""
         run, i = self.run, self.i
         own_symbols = run.drive_symbols(i)
-        points = self._base_points(seeds) if self.stacked_screws.shape[1] == 1 else []
+        points = list[tuple[Array, str | None, int]]()
+        if self.stacked_screws.shape[1] == 1:
+            if self.is_measured and self.moves:
+                points.append((self.stacked_screws[:, 0], "Ia", i))
+            for key, seed in seeds.items():
+                if self._is_observed(key):
+                    points.append((seed.point[:, 0], "fo" if key == GRAVITY_SET else None, key))
+            if self.is_measured and GRAVITY_SET not in seeds:
+                points.append((np.zeros(len(self.velocity_map_from_parent)), "fo", GRAVITY_SET))
         width = self.momentum_maps[0].shape[1]
         x_rows = np.zeros((len(points), width))
         own_rows = np.zeros((len(points), len(own_symbols)))
@@ -355,18 +363,6 @@ class RecursionStep:
                 x_rows[r] /= run.gear_ratio_sizes[i]
                 shared_rows[r] /= run.gear_ratio_sizes[i]
         return x_rows, own_rows, shared_rows
-
-    def _base_points(self, seeds: dict[int, AffineSet]) -> list[tuple[Array, str | None, int]]:
-        """Base points with the own symbol they carry and the key that couples them."""
-        out: list[tuple[Array, str | None, int]] = []
-        if self.is_measured and self.moves:
-            out.append((self.stacked_screws[:, 0], "Ia", self.i))
-        for key, seed in seeds.items():
-            if self._is_observed(key):
-                out.append((seed.point[:, 0], "fo" if key == GRAVITY_SET else None, key))
-        if self.is_measured and GRAVITY_SET not in seeds:
-            out.append((np.zeros(len(self.velocity_map_from_parent)), "fo", GRAVITY_SET))
-        return out
 
     # -- spans at the body -------------------------------------------------------------------
 

@@ -138,7 +138,10 @@ def prove_optimum(
     least, best = 2 * problem.quadratic.value(points[-1][0]), None
     if least > ZERO_RESIDUAL**2 * float(problem.quadratic.b @ problem.quadratic.b):
         for x, mu in reversed(points):  # where rounding is in the way, further from the boundary
-            w, multipliers = problem.multipliers(x, mu)
+            try:
+                w, multipliers = problem.multipliers(x, mu)
+            except np.linalg.LinAlgError:  # singular but for rounding
+                continue
             weights, dual = round_dual(
                 question, data, w, multipliers, scale.blocks, whole=unrestricted
             )
@@ -391,15 +394,6 @@ class RangeEndProver:
         while printed_decimal(bound) < total:
             bound = float(np.nextafter(bound, np.inf))
         return RangeEnd(form, bound, weights, dual)
-
-    def without_data(self, form: Array) -> RangeEnd | None:
-        """The end of a range that holds without data, with bound 0; None where none is proved."""
-        try:
-            end = self.prove(form, np.zeros(len(self.data.rho)), {})
-        except SolverError:
-            return None
-        needs_data = any(end.weights) or any(end.dual.tie_multipliers)
-        return None if needs_data or end.bound else end
 
     def certificate(self, end: RangeEnd, beyond: Array | None) -> Certificate | None:
         """Proof for ``feasid verify``; None when it cannot be stated there.
