@@ -55,10 +55,6 @@ def link(report, name):
     return next(r for r in report.links if r.link.name == name)
 
 
-def codes(report, name):
-    return {c.code for c in link(report, name).causes}
-
-
 # -- verdicts -------------------------------------------------------------------------------------
 
 
@@ -157,24 +153,6 @@ def test_lumped_verdicts_agree_with_eigenvalues(path):
             assert smallest > -1e-12 * max(1, np.abs(total).max())
         if report.verdict.status == "infeasible":
             assert smallest < 1e-12 * max(1, np.abs(total).max())
-
-
-# -- causes: every one and its words in `test_hints`, on random bodies in `test_causes` ------------
-
-
-def test_a_parallel_axis_term_too_few_is_recognised(check):
-    """Rod moments about the centre of mass, from which m (c x c) was subtracted once more."""
-    report = check(rod("-0.0021", 0, 0, "-0.0021", 0, "0.0001"))
-    cause = link(report, "rod").causes[0]
-    assert cause.code == "frame"
-    assert "the parallel-axis term m (c x c) added" in cause.message
-
-
-def test_another_order_of_the_six_numbers_is_recognised(check):
-    report = check(rod(0.003, 0.004, 0.005, 0.0001, 0.0002, 0.0003))
-    cause = link(report, "rod").causes[0]
-    assert cause.code == "order"
-    assert cause.evidence["reading"].endswith("in the order xx yy zz xy xz yz")
 
 
 # -- the command ----------------------------------------------------------------------------------

@@ -179,7 +179,11 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
     if places:
         return Comparison(names, places, (), torques, False, tolerance)
     base = base_parameters(a)
-    sizes = np.abs(base.K) @ np.maximum(*np.abs(values))
+    bulk = np.maximum(*np.abs(values))
+    for columns in a.inertial_columns if coarse > POSE_TOLERANCE else ():
+        # Principal axes are rounded, too: an entry is as exact as the largest of its body.
+        bulk[columns] = np.where(np.arange(10) < 6, bulk[columns][:6].max(), bulk[columns])
+    sizes = np.abs(base.K) @ bulk
     columns = zip(base.expressions, *map(base.values, values), sizes.tolist(), strict=True)
     rows = [
         BaseRow(expression, float(x), float(y), abs(float(x - y)) / size if size else 0.0)

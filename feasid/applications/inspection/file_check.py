@@ -242,11 +242,8 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
             yield f"  warning: moving bodies {text}: {_join_first(names)} [weightless]"
     yield from _warning_lines(report, verbose)
     bare = sum(bool(r.link.mass) and not r.link.shapes for r in report.links)
-    if bare:
-        yield (
-            f"  note: {bare} links have meshes, which are not opened, or no shapes: their size was "
-            "compared with the offsets between joints, not with shapes"
-        )
+    unseen = "links have no primitive shapes: the distances between joints alone showed their size"
+    yield from [f"  note: {bare} {unseen} (meshes are not opened)"] if bare else ()
     for note in report.description.hidden:
         yield f"  undecided: {note} needs MuJoCo's compiler"
     for note in report.notes:

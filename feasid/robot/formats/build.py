@@ -21,6 +21,7 @@ from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.drives import Drive
 from feasid.robot.formats.description import Bond, Description, Joint, Link, NeedsCompilerError
 from feasid.robot.formats.terms import (
+    FLOATING_JOINT,
     LeftOut,
     check_ignored,
     left_out_notes,
@@ -28,8 +29,6 @@ from feasid.robot.formats.terms import (
     term_notes,
 )
 from feasid.robot.rotations import compose, exponential
-
-FLOATING_JOINT = "floating_base"
 
 WORLD = "world"  #: Name of the base in equality constraints.
 
@@ -90,7 +89,8 @@ def build_robot(
 def _has_floating_base(description: Description, asked: bool | None, notes: list[str]) -> bool:
     """Whether the root link floats: as the option says; by default only if no joint moves."""
     if description.world:
-        if asked:
+        roots = (link for link in description.links if link.parent is None)
+        if asked and not any(j.kind == "floating" for root in roots for j in root.joints):
             raise InputError(
                 f"floating=True is for descriptions without a world: {description.path} itself "
                 f"defines what floats"

@@ -11,6 +11,7 @@ from feasid.core.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import JOINT_TERMS, NONNEGATIVE, TERMS
 
+FLOATING_JOINT = "floating_base"  #: Name of the joint of a root that floats.
 SHOWN = 6  #: Names of one kind that a note lists; the rest is counted.
 
 

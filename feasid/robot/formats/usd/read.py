@@ -24,7 +24,7 @@ from feasid.core.errors import DescriptionError, InputError, UnsupportedJointErr
 from feasid.core.files import write_atomically
 from feasid.robot.bodies import Limits
 from feasid.robot.formats.description import Description, ExactPose, Joint, Link, pose_of_floats
-from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut
+from feasid.robot.formats.terms import FLOATING_JOINT, NO_TERMS, JointTerms, LeftOut
 from feasid.robot.formats.xml import ReadLimits, XmlText
 from feasid.robot.rotations import from_quaternion
 
@@ -291,7 +291,7 @@ class _Reader:
             joints = self._joints(hinge)
         elif path not in self.anchors:
             home = pose_of_floats(*self._world_pose(prim))
-            joints = (Joint(f"{prim.GetName()}_floating", "floating", place=self.path),)
+            joints = (Joint(FLOATING_JOINT, "floating", place=self.path),)
         elif any(not other.parent for other in self.hinges.values()):
             home = pose_of_floats(*self._world_pose(prim))
         mass, moments, place = self._inertial(prim)

@@ -443,6 +443,10 @@ def _define_joint(
         if limits.effort is not None:
             drive = physics.DriveAPI.Apply(joint.GetPrim(), INSTANCES[kind])
             drive.CreateMaxForceAttr(limits.effort)
+        if limits.velocity is not None:
+            (prim := joint.GetPrim()).AddAppliedSchema("PhysxJointAPI")
+            speed = usd_module("Sdf").ValueTypeNames.Float
+            prim.CreateAttribute("physxJoint:maxJointVelocity", speed).Set(limits.velocity * unit)
     return joint, kind
 
 
