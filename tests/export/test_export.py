@@ -25,11 +25,8 @@ from feasid.robot.formats.sidecar import sidecar_path
 RTOL_CLIENT = 1e-6
 """Relative difference of errors that clients may show where a file holds every term."""
 
-RTOL_MUJOCO = 5e-3
-"""Of MuJoCo's friction, of which near rest only the sign is modelled."""
-
-TRACKING = 0.01
-"""Relative difference of tracking errors with the fit and with its file."""
+RTOL_MUJOCO = 5e-3  #: Of MuJoCo's friction, of which near rest only the sign is modelled.
+TRACKING = 0.01  #: Relative difference of tracking errors with the fit and with its file.
 
 
 def test_armature_that_accelerates_no_joint_by_much_is_no_alarm():

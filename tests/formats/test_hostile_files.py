@@ -19,8 +19,7 @@ large one (14 for each byte, of frames placed by each other)."""
 
 MEGABYTES = 512
 
-CPU_SECONDS = 100
-"""After which the system ends a process that hangs in a single call."""
+CPU_SECONDS = 100  #: After which the system ends a process that hangs in a single call.
 
 CHILD = """
 import json, resource, sys

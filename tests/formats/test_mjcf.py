@@ -27,8 +27,7 @@ from feasid.robot.formats.xml import ReadLimits
 mujoco = pytest.importorskip("mujoco")
 pytestmark = pytest.mark.usefixtures("elsewhere")
 
-RTOL_COMPILER = 1e-12
-"""Both sides only turn, shift and add in double precision."""
+RTOL_COMPILER = 1e-12  #: Both sides only turn, shift and add in double precision.
 
 
 def same_as_compiled(path, ignore=()):

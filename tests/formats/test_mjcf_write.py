@@ -14,8 +14,7 @@ from feasid.robot.formats.terms import EFFECTS
 mujoco = pytest.importorskip("mujoco")
 pytestmark = pytest.mark.usefixtures("elsewhere")
 
-RTOL_WRITTEN = 1e-9
-"""What the writer promises, relative to the body's mass and size."""
+RTOL_WRITTEN = 1e-9  #: What the writer promises, relative to the body's mass and size.
 
 
 def with_random_inertia(robot, seed=0):

@@ -25,8 +25,7 @@ VOLUMES = {
     "ellipsoid": 0.008 * np.pi,
 }
 
-ROUNDING = 1e-12
-"""Points on the surface of a shape may touch its capsule's."""
+ROUNDING = 1e-12  #: Points on the surface of a shape may touch its capsule's.
 
 
 def surface(kind, size, rng):

@@ -21,8 +21,7 @@ from feasid.core.errors import (
 from feasid.robot import inertia
 from feasid.robot.formats.xml import ReadLimits, parse_xml
 
-RTOL_PIN = 1e-10
-"""Lumping adds a few dozen rounded terms; five orders of magnitude above that."""
+RTOL_PIN = 1e-10  #: Lumping adds a few dozen rounded terms; five orders of magnitude above that.
 
 
 def arm(tmp_path: Path, text: str = ARM) -> Path:

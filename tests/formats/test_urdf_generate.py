@@ -14,8 +14,7 @@ import feasid
 from feasid import Body, Coupling, Robot, load_robot
 from feasid.core.errors import InputError, UnsupportedJointError
 
-SAME = 1e-10
-"""Relative difference of torques with other frames but the same motion."""
+SAME = 1e-10  #: Relative difference of torques with other frames but the same motion.
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -21,8 +21,7 @@ from feasid.robot.formats.rewrite import relative_difference
 from feasid.robot.formats.write import write
 from feasid.robot.formats.xml import parse_xml
 
-RTOL_WRITTEN = 1e-9
-"""What the writer promises, relative to the body's mass and size."""
+RTOL_WRITTEN = 1e-9  #: What the writer promises, relative to the body's mass and size.
 
 
 def described(data):

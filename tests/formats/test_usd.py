@@ -24,11 +24,8 @@ from feasid.robot import inertia
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.rotations import from_quaternion, from_rpy, to_quaternion
 
-FLOAT = 2.0**-23
-"""Relative rounding of numbers of 32 bits, and of quaternions of them."""
-
-SIZE = 1e-6
-"""Of inertias, relative to the largest moment: what rounded axes add."""
+FLOAT = 2.0**-23  #: Relative rounding of numbers of 32 bits, and of quaternions of them.
+SIZE = 1e-6  #: Of inertias, relative to the largest moment: what rounded axes add.
 
 ATTRIBUTES = ("physics:mass", "physics:centerOfMass", "physics:diagonalInertia",
               "physics:principalAxes")  # fmt: skip

@@ -391,8 +391,7 @@ def test_mujoco_refuses_each_infeasible_link_alone_and_takes_the_nearest(path):
         assert compiled(nearest.mass, nearest.moments).body_mass[1] == nearest.mass
 
 
-MOST_WORK = 11
-"""Of ten times the links: what loading takes once does not grow."""
+MOST_WORK = 11  #: Of ten times the links: what loading takes once does not grow.
 
 
 @pytest.mark.sampled(0.2)

@@ -110,16 +110,13 @@ def test_a_negative_mass_is_turned_and_said():
     assert "negative" in new.note
 
 
-@pytest.mark.parametrize(("metric", "words"), [("euclidian", "did you"), (np.eye(3), "not one")])
-def test_metrics_are_checked(metric, words):
+@pytest.mark.parametrize(("metric", "margin", "words"), [
+    ("euclidian", MARGIN, "did you mean"), (np.eye(3), MARGIN, "not one of"),
+    *(("euclidean", margin, "between 0 and 1/3") for margin in (0.0, 0.5, float("nan"))),
+])  # fmt: skip
+def test_options_are_checked(metric, margin, words):
     with pytest.raises(InputError, match=words):
-        check_distance(metric, MARGIN)
-
-
-@pytest.mark.parametrize("margin", [0.0, 0.5, float("nan")])
-def test_margins_are_checked(margin):
-    with pytest.raises(InputError, match="between 0 and 1/3"):
-        check_distance("euclidean", margin)
+        check_distance(metric, margin)
 
 
 def test_a_plate_that_mujoco_rounds_to_an_impossible_one_is_thickened(tmp_path):
