@@ -4,8 +4,8 @@
 
 Feasible least squares and the closest feasible base parameters for the WAM of the paper, the Z1 and
 the KUKA, both consistencies, by each solver: CVXPY with its defaults, and
-`FeasibleFit.from_program`. A lower bound of the optimum, without the margin, is proved in exact arithmetic.
-``--write`` puts the table into docs/feasibility.md.
+`FeasibleFit.from_program`. A lower bound of the optimum, without the margin, is proved in exact
+arithmetic. ``--write`` puts the table into docs/feasibility.md.
 """
 
 from __future__ import annotations
