@@ -216,7 +216,7 @@ def _track_e(table: Values, names: list[str], figures: Path) -> str:
 
 def _track_k(table: Values, names: list[str], figures: Path) -> str:
     tasks = {t: x for t, x in table.items() if t[0] == "K"}
-    logs = {t: x for t, x in tasks.items() if any("ratio" not in y for y in x.values())}
+    logs = {t: x for t, x in tasks.items() if not any("ratio" in y for y in x.values())}
     worlds = {t: x for t, x in tasks.items() if t not in logs}
     return (
         "The fault is taken out of the log before anybody gets it, or told as gravity: what is "
