@@ -248,7 +248,6 @@ class OnlineFit(Learner):
         write_record(path, self.state(), KNOWN, HEAD, {}, overwrite)
 
     def _parts(self) -> dict[str, Any]:
-        """What learns, by the name in files."""
         names = ("_store", "_invariant", "_detector", "problem", "gate", "_checks", "_buffer")
         return {"learner": self} | {name: getattr(self, name) for name in names}
 
@@ -273,7 +272,14 @@ class OnlineFit(Learner):
     def restore(self, record: OnlineRecord) -> None:
         """Take over what another fit of the same options has learnt.
 
-        Raises DamagedError: it is not of such a fit.
+        Parameters
+        ----------
+        record : OnlineRecord
+
+        Raises
+        ------
+        DamagedError
+            It is not of such a fit.
         """
         parts = self._parts()
         if set(record.state) != set(parts) or len(record.estimates) > 2:
@@ -299,12 +305,7 @@ class OnlineFit(Learner):
         return estimate
 
     def restart(self) -> None:
-        """Begin a run: the next sample does not follow on the last, as after a pause without time
-        stamps.
-
-        Filters and checks of samples begin again. Samples of an unfinished block are left out, and
-        so are prediction errors of an unfinished half second. All that was learnt stays.
-        """
+        """Begin a run after a pause without time stamps: only unfinished blocks are left out."""
         with self._jobs.lock:
             self._jobs.call(self._restart)
 
