@@ -201,14 +201,9 @@ class Learner:
         """What is saved of the learner itself."""
         each = real(self.robot.dof)
         return {
-            **{
-                "changes": tuple[ModelChange, ...],
-                "_noise": each,
-                "_known": float,
-                "_learnt": Time,
-            },
+            **{"changes": tuple[ModelChange, ...], "_noise": each},
+            **{"_known": float, "_learnt": Time, "_pending": bool, "_converged": bool},
             **dict.fromkeys(("_since", "_still"), Count),
-            **dict.fromkeys(("_pending", "_converged"), bool),
             "_errors": several(several(each, each, Count), ...),
             **{"_before": real("rows", self.base.size + 1), "_bad": several(Count, ...)},
         }
