@@ -203,8 +203,11 @@ class Learner:
         return {
             **{"changes": tuple[ModelChange, ...], "_noise": each},
             **{"_known": float, "_learnt": Time, "_pending": bool, "_converged": bool},
-            **dict.fromkeys(("_since", "_still"), Count),
-            "_errors": several(several(each, each, Count), ...),
+            **{
+                "_since": Count,
+                "_still": Count,
+                "_errors": several(several(each, each, Count), ...),
+            },
             **{"_before": real("rows", self.base.size + 1), "_bad": several(Count, ...)},
         }
 
