@@ -199,16 +199,12 @@ class Learner:
 
     def learnt(self) -> Kinds:
         """What is saved of the learner itself."""
-        each = real(self.robot.dof)
+        each, rows = real(self.robot.dof), real("rows", self.base.size + 1)
+        errors = several(several(each, each, Count), ...)
         return {
-            **{"changes": tuple[ModelChange, ...], "_noise": each},
+            **{"changes": tuple[ModelChange, ...], "_noise": each, "_before": rows},
             **{"_known": float, "_learnt": Time, "_pending": bool, "_converged": bool},
-            **{
-                "_since": Count,
-                "_still": Count,
-                "_errors": several(several(each, each, Count), ...),
-            },
-            **{"_before": real("rows", self.base.size + 1), "_bad": several(Count, ...)},
+            **{"_since": Count, "_still": Count, "_errors": errors, "_bad": several(Count, ...)},
         }
 
     # -- blocks ------------------------------------------------------------------------------
