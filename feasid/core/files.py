@@ -378,9 +378,10 @@ def check_outputs(
     `inputs`: files, folders and patterns that are read. Raises OutputError: an output cannot be
     written. Raises InputError: it is an input, or lies inside an input folder; or two are one file.
     """
-    sources = {
-        os.path.realpath(p) for name in inputs if name is not None for p in _expand_pattern(name)
-    }
+    sources = set[str]()
+    for text in (os.fspath(name) for name in inputs if name is not None):
+        matches = glob.glob(text, recursive=True) if glob.has_magic(text) else []
+        sources |= {os.path.realpath(path) for path in matches or [text]}
     named_paths: dict[str, str] = {}
     for label, path in outputs.items():
         if path is None:
@@ -441,11 +442,6 @@ def _keep_owner(beside: Path, before: os.stat_result) -> None:
         with suppress(OSError):
             os.chown(beside, before.st_uid, before.st_gid)
     os.chmod(beside, stat.S_IMODE(before.st_mode))
-
-
-def _expand_pattern(name: Name) -> list[str]:
-    text = os.fspath(name)
-    return sorted(glob.glob(text, recursive=True)) or [text] if glob.has_magic(text) else [text]
 
 
 def _is_same_file(a: str, b: str) -> bool:

@@ -175,7 +175,9 @@ def reconstructed() -> pd.DataFrame:
     fitted = _torques_from_beta(arm, q, dq, ddq, columns, estimate("ols"))
     error: Array = np.random.default_rng(SEED).standard_normal(fitted.shape)
     for _ in range(2):  # the second projection removes the rounding of the first
-        error -= _projection(arm, q, dq, ddq, columns, error)
+        reduced = Reduced.from_samples(arm, q, dq, ddq, error, columns=columns)
+        beta = np.linalg.solve(*reduced.triangle()[:2])
+        error -= _torques_from_beta(arm, q, dq, ddq, columns, np.asarray(beta))
     share = RELATIVE_RESIDUAL / np.sqrt(1 - RELATIVE_RESIDUAL**2)
     error *= float(share * np.linalg.norm(fitted) / np.linalg.norm(error))
     signals = {"q": q, "dq": dq, "ddq": ddq, "tau": fitted + error}
@@ -195,11 +197,3 @@ def _torques_from_beta(
     return np.concatenate(
         [regressor(arm, q[p], dq[p], ddq[p], columns=columns) @ beta for p in parts]
     )
-
-
-def _projection(
-    arm: Robot, q: Array, dq: Array, ddq: Array, columns: list[int], signal: Array
-) -> Array:
-    """Part of a torque signal that lies in the span of the regressor's columns."""
-    r, rho, _ = Reduced.from_samples(arm, q, dq, ddq, signal, columns=columns).triangle()
-    return _torques_from_beta(arm, q, dq, ddq, columns, np.asarray(np.linalg.solve(r, rho)))

@@ -23,7 +23,12 @@ from feasid.identification.effects.corrected_log import (
 )
 from feasid.identification.effects.corrections import NOTHING, LogCorrection
 from feasid.identification.effects.joint_terms import Terms, with_terms, without_restless
-from feasid.identification.effects.selection import Selection, enter_effects, select_terms
+from feasid.identification.effects.selection import (
+    Selection,
+    enter_effects,
+    remaining_delay,
+    select_terms,
+)
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.noise import Delay
@@ -166,11 +171,9 @@ def _identify_reduced(request: FitRequest) -> _Answer:
 
 def _fit_with_effects(request: FitRequest, setup: UncorrectedLog, plain: _Solution) -> _Answer:
     """The fit with what a search found, and with errors that all rows of the log share."""
-    selection, solved = enter_effects(setup, plain.estimate, request.words), plain
-    trial = selection.trial
-    assert trial is not None
+    (selection, trial), solved = enter_effects(setup, plain.estimate, request.words), plain
     if trial is not selection.plain:
-        delay = selection.remaining_delay(plain.delay)
+        delay = remaining_delay(trial, plain.delay)
         solved = _solve(request, trial.base, trial.reduced, delay, trial.correction)
     elif not request.by_torques:
         solved = _solve(request, plain.base, plain.reduced, plain.delay)
@@ -178,10 +181,8 @@ def _fit_with_effects(request: FitRequest, setup: UncorrectedLog, plain: _Soluti
     calibration, spread = allow(trial, weight, selection.gains_by_effect, selection.alike)
     # Another log of this robot has the same tilt, but not the same rounding of positions.
     estimate = solved.estimate.with_systematic(spread, recurring=True)
-    notes = [*solved.notes]
-    if request.options["calibration"] is not None:
-        bias, more = resolution_bias(trial)
-        estimate, notes = estimate.with_systematic(bias), [*more, *notes]
+    bias, more = resolution_bias(trial)
+    estimate, notes = estimate.with_systematic(bias), [*more, *solved.notes]
     solved = replace(solved, estimate=estimate, notes=notes, rows=trial.rows.parts)
     return _Answer(solved, calibration, selection, selection.notes)
 

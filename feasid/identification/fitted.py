@@ -312,7 +312,8 @@ class FittedModel:
         if not rows and cutoff:
             columns = [int(c) for c in self.base.independent]
             former = RowFormer(self.base.robot, columns, cutoff)
-            rows = tuple(x for run in self._runs() if (x := former.rows_of(run)) is not None)
+            runs = (run for log in self.logs if not log.streamed for run in self.runs_of(log))
+            rows = tuple(x for run in runs if (x := former.rows_of(run)) is not None)
         return HeldOutRows.from_rows(self._cross_validation, rows, self.torque_shift)
 
     @cached_property
@@ -442,14 +443,13 @@ class FittedModel:
         covariance = self.estimate.prediction_covariance
         return None if covariance is None else np.asarray(self.base.K @ covariance @ self.base.K.T)
 
-    def _runs(self) -> Iterator[Run]:
-        """The fitted logs' runs, as far as they are in memory and were not reduced before."""
-        measured = self.base.experiment.measured_joints
+    def runs_of(self, recording: Recording) -> Iterator[Run]:
+        """Runs of a log in memory of the same robot and sensors, without the fit's corrections."""
+        measured, robot = self.base.experiment.measured_joints, self.base.robot
         torque = True if measured is None else measured
-        warmed = self.calibration.correction.with_warm_friction
-        for recording in (r for r in self.logs if not r.streamed):
-            motion = recording.motion(self.base.robot, torque=torque, **self.test_options())
-            yield from (warmed(run, self.base.robot) for run in motion.runs if run.free is None)
+        for run in recording.motion(robot, torque=torque, **self.test_options()).runs:
+            if run.free is None:
+                yield self.calibration.correction.with_warm_friction(run, robot)
 
     # -- other logs ----------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from feasid.core.notes import Note
 from feasid.identification.fitted import FittedModel, raw_error
 from feasid.identification.regression.duplicates import find_leakage, find_shared_rows
 from feasid.identification.regression.reduce import open_sources, reduce, restrict_terms
+from feasid.identification.regression.rows import Rows
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
@@ -57,7 +59,7 @@ def compare_sources(
     """
     if len(sources) < 2:
         return None, []
-    from feasid.identification.effects.log_differences import MOST_LOGS, compare_reduced
+    from feasid.identification.effects.log_differences import MOST_LOGS, compare_logs
 
     reduced = any(isinstance(s, Reduced) for s in sources)
     reasons = {
@@ -77,8 +79,24 @@ def compare_sources(
         or f"log {k}"
         for k, s in enumerate(sources, start=1)
     ]
-    compared = compare_reduced(names, parts, fit.base, fit.delta)
+    compared = compare_logs(
+        names, parts, fit.base, fit.delta, lambda k: _rows_as_fitted(fit, sources[k])
+    )
     return compared, compared.notes
+
+
+def _rows_as_fitted(fit: FittedModel, source: Any) -> Rows | None:
+    """A log's equations as the fit has them; None where they are not in memory."""
+    cutoff = fit.reduced.cutoff
+    if not isinstance(source, Recording) or source.streamed or not cutoff:
+        return None
+    # Copies: what is formed of them goes with them, log by log.
+    runs = [replace(run) for run in fit.runs_of(source)]
+    measured, robot = fit.base.experiment.measured_joints, fit.base.robot
+    joints = [j for j, name in enumerate(robot.joints) if measured is None or name in measured]
+    rows = Rows(robot, [int(c) for c in fit.base.independent], cutoff, runs, joints)
+    rows.torque = rows.torque + fit.torque_shift * rows.slope
+    return rows
 
 
 def predict_torques(fit: FittedModel, log: Any, options: Mapping[str, Any]) -> pd.DataFrame:

@@ -115,7 +115,9 @@ class Recording:
             self.streamed = in_batches and not small
         else:
             self.name, self.streamed = "", False
-            if not _is_log(source):
+            table = not hasattr(source, "collect") and hasattr(source, "columns")  # no lazy frames
+            arrays = isinstance(source, Mapping) or is_tuple_of_arrays(source)
+            if not (arrays or table or hasattr(source, "dask") or _are_paths(source)):
                 raise InputError(
                     "a log is a DataFrame (pandas, polars or Arrow), a mapping or tuple of arrays, "
                     f"a path or reduced data, not {type(source).__name__}"
@@ -282,12 +284,6 @@ class Recording:
             yield from stream_log(self.source, robot, options, torque=torque)
         else:
             yield self.motion(robot, torque=torque, **options)
-
-
-def _is_log(source: Any) -> bool:
-    table = not hasattr(source, "collect") and hasattr(source, "columns")  # no lazy frames
-    arrays = isinstance(source, Mapping) or is_tuple_of_arrays(source)
-    return arrays or table or hasattr(source, "dask") or _are_paths(source)
 
 
 def _are_paths(source: Any) -> bool:

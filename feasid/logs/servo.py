@@ -138,17 +138,12 @@ class TorqueLimits:
         now, before, part = _commands_around_rows(commands, delay, period)
         out = error
         for held, share, later in ((before, part, (part - 1) / 2), (now, 1 - part, part / 2)):
-            q, dq = (_interpolate_after_rows(x, later) for x in motion)
+            ends = (np.vstack([x[:1], x, x[-1:]]) for x in motion)
+            others = (x[2:] if later > 0 else x[:-2] for x in ends)
+            q, dq = (x + abs(later) * (y - x) for x, y in zip(motion, others, strict=True))
             damped = held - q - self.damping * dq
             out = out - share * (damped - np.clip(damped, -self.error, self.error))
         return out
-
-
-def _interpolate_after_rows(signal: Array, later: float) -> Array:
-    """A signal by linear interpolation this share of a period after its rows."""
-    ends = np.vstack([signal[:1], signal, signal[-1:]])
-    other = ends[2:] if later > 0 else ends[:-2]
-    return np.asarray(signal + abs(later) * (other - signal))
 
 
 @dataclass(frozen=True, eq=False)

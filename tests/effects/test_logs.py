@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from fleets import ARM_FRICTION, KINDS, odd_logs
 from logs import log_frame
+from seeds import seed_of
 
 import feasid
+from benchmarks import runs
 from feasid.cli import main
 from feasid.core.errors import InputError
 from feasid.datasets import arm
@@ -42,6 +44,16 @@ def test_the_log_that_differs_is_named_with_its_kind_and_size(what, run_seed):
     assert table["information"].sum() == pytest.approx(1.0)
     (note,) = [n for n in fit.notes if n.code == "log-differs"]
     assert f"log {at + 1} differs from the other logs in {difference}" in str(note)
+
+
+@pytest.mark.parametrize("kind", ["tilt", "delay", "warm-up"])
+def test_a_log_of_another_set_up_is_named_beside_other_friction_of_every_day(kind):
+    """Pinocchio's torques; the friction of every joint differs by a tenth from log to log."""
+    rng = np.random.default_rng(seed_of("drawn"))
+    arm, at = runs.Arm("ur5_robot", rng), int(rng.integers(4))
+    logs = [arm.log(runs.SAME, kind * (k == at)) for k in range(4)]
+    fit = feasid.fit(logs, arm.robot, diagnose=False)
+    assert [(d.log, d.kind) for d in fit.comparison.differences] == [(at, kind)]
 
 
 def test_friction_that_differs_by_day_names_no_log(run_seed):

@@ -50,16 +50,14 @@ def test_values_are_those_of_least_squares_on_the_rows():
 def test_savings_are_those_of_least_squares_without_the_fold():
     """For each candidate, at one joint or two, also behind an effect that entered."""
     rows, grams = grams_with([1.0, 0.3])
-    kinds = ("spring", "direction")
-    single = [(EffectAt(k, j),) for k in kinds for j in (0, 1)]
+    single = [(EffectAt(k, j),) for k in ("spring", "direction") for j in (0, 1)]
     chosen, fold = [EffectAt("spring", 0)], grams.fold_of(False)
     groups = [*single[1:], (EffectAt("direction", 0), EffectAt("direction", 1))]
     saved = _Folds(grams, chosen, False, groups).saved(groups)
     wide = np.zeros((2, BLOCKS * ROWS, NB + 4))
     for k, X in enumerate(rows):
         wide[k][:, grams.joints[k].places[:-1]] = X[:, :-1]
-    own, e = np.repeat(fold, ROWS), [X[:, -1] for X in rows]
-    prior = np.diag(np.r_[0.0, 0.0, 0.0, np.full(4, 1 / WIDTH**2)])
+    own, e, prior = np.repeat(fold, ROWS), [X[:, -1] for X in rows], np.eye(NB + 4) / WIDTH**2
     prior[:NB, :NB] = np.linalg.inv(grams.root @ grams.root.T)
     prior[:NB, :NB] -= sum(x[:, :NB].T @ x[:, :NB] for x in wide)
     pull = -sum(x[:, :NB].T @ y for x, y in zip(wide, e, strict=True))
@@ -69,10 +67,8 @@ def test_savings_are_those_of_least_squares_without_the_fold():
         for f in range(fold.max() + 1):
             M, g = prior[np.ix_(use, use)], np.r_[pull, np.zeros(len(use) - NB)]
             for x, y in zip(wide, e, strict=True):
-                M, g = (
-                    M + x[own != f][:, use].T @ x[own != f][:, use],
-                    g + x[own != f][:, use].T @ y[own != f],
-                )
+                left = x[own != f][:, use]
+                M, g = M + left.T @ left, g + left.T @ y[own != f]
             theta = np.linalg.solve(M, g)
             total += sum(np.sum((y - x[:, use] @ theta)[own == f] ** 2)
                          for x, y in zip(wide, e, strict=True))  # fmt: skip

@@ -135,8 +135,11 @@ class Payload:
         pairs = [[to_mass_com_inertia(fit.delta + s) for s in (e, -e)] for e in np.diag(steps)]
         slopes = [[(a - b) / (2 * h) for a, b in zip(*pair, strict=True)]
                   for pair, h in zip(pairs, steps, strict=True)]  # fmt: skip
+        # Infinite where nothing shows a number.
         mass_std, centre_std, inertia_std = (
-            _deviation(np.array(slope), covariance) for slope in zip(*slopes, strict=True)
+            np.where(x < UNKNOWN, x, np.inf)
+            for s in map(np.array, zip(*slopes, strict=True))
+            for x in [np.sqrt(np.einsum("i...,ij,j...->...", s, covariance, s))]
         )
         return cls(
             body=body,
@@ -386,12 +389,6 @@ def least_squares_covariance(r: Array, rho: Array) -> tuple[Array, Array]:
     inverse, unseen = V[:rank].T / singular[:rank], V[rank:].T
     covariance = (inverse @ inverse.T + UNSEEN * unseen @ unseen.T) / np.outer(scale, scale)
     return covariance, inverse @ (U[:, :rank].T @ rho) / scale
-
-
-def _deviation(slopes: Array, covariance: Array) -> Array:
-    """Deviations of numbers (...) with slopes (10, ...); infinite where nothing shows them."""
-    deviations = np.sqrt(np.einsum("i...,ij,j...->...", slopes, covariance, slopes))
-    return np.asarray(np.where(deviations < UNKNOWN, deviations, np.inf))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ determine widen the covariance, by their deviations before and after the log was
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -230,28 +230,17 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[EffectAt]) -> CorrectedLo
         trial, active = trial.with_correction(LogCorrection(values)), [*rest, *better]
     while active:
         trial, covariance, step = gauss_newton(trial, active)
-        failed = [
-            m
-            for kind, *own in _by_kind(active, covariance, step)
-            if not is_credible(trial, kind, *own)
-            for m in kind
-        ]
+        kinds, failed = np.repeat([e.kind for e in active], [e.effect.size for e in active]), []
+        for kind in dict.fromkeys(e.kind for e in active):
+            group, places = [e for e in active if e.kind == kind], np.flatnonzero(kinds == kind)
+            own = covariance[np.ix_(places, places)], step[places]
+            failed += [] if is_credible(trial, group, *own) else group
         if not failed:
             break
         active = [m for m in active if m not in failed]
         values = {m: trial.correction.parameters_of([m]) for m in active}
         trial = trial.with_correction(LogCorrection(values))
     return trial
-
-
-def _by_kind(
-    effects: Sequence[EffectAt], covariance: Array, step: Array
-) -> Iterator[tuple[list[EffectAt], Array, Array]]:
-    """Errors of a kind, their covariance and step."""
-    kind = np.array([m.kind for m in effects for _ in range(m.effect.size)])
-    for name in dict.fromkeys(m.kind for m in effects):
-        own = np.flatnonzero(kind == name)
-        yield [m for m in effects if m.kind == name], covariance[np.ix_(own, own)], step[own]
 
 
 def allow(

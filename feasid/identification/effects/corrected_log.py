@@ -170,14 +170,8 @@ class CorrectedLog:
         around, gravity = (model, self.beta, spread), self.setup.base.robot.gravity
         return ScoreTests(self.rows, self.torque, *around, self.row_deviations, gravity)
 
-    @property
-    def held_out(self) -> HeldOut:
-        """Errors of rows by a feasible model of the other segments, in units of the noise."""
-        residual = self.held_out_residuals / self.row_deviations
-        return HeldOut.from_rows(residual, self.rows.block, self.rows.joint)
-
-    def held_out_in(self, other: CorrectedLog) -> HeldOut:
-        """The errors in units of another model's noise, for comparison."""
+    def held_out(self, other: CorrectedLog) -> HeldOut:
+        """Errors of rows by a feasible model of the other segments, in units of another's noise."""
         residual = self.held_out_residuals / other.row_deviations
         return HeldOut.from_rows(residual, self.rows.block, self.rows.joint)
 
@@ -236,11 +230,11 @@ BIASED = 1.0
 def resolution_bias(trial: CorrectedLog) -> tuple[Array, list[Note]]:
     """The bias of a fit by the resolution of its logs.
 
-    Returns the bias of the standard parameters, (n, 1), or (n, 0) where the resolution is fine, and
-    a note where it matters.
+    Returns the bias of the standard parameters, (n, 1), or (n, 0) where the resolution is fine or
+    ``calibration=None`` asks for no such correction, and a note where it matters.
     """
     setup, robot = trial.setup, trial.base.robot
-    if not setup.blurred:
+    if not setup.blurred or setup.chosen["calibration"] is None:
         return np.zeros((robot.size, 0)), []
     runs: list[Run] = [trial.correction.correct_run(run, robot) for run in setup.blurred]
     known = trial.rows

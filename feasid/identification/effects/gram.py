@@ -19,7 +19,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.identification.effects.corrected_log import CorrectedLog
 from feasid.identification.effects.table import EFFECTS, EffectAt, columns_of
 from feasid.identification.estimation.noise import Noise
-from feasid.identification.regression.folds import FOLDS
+from feasid.identification.regression.folds import EDGES, FOLDS
 from feasid.identification.regression.rows import Rows
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.identifiability.base import BaseParameters
@@ -274,6 +274,38 @@ def repeat_period(q: Array, step: float) -> float | None:
             if np.sqrt(np.mean(difference**2)) < REPEATS and np.abs(x[:lag] - x[0]).max() > 0.2:
                 return lag * step * stride
     return None
+
+
+def fold_grams(
+    log: Reduced, beta: Array, noise: Noise, rows: Rows | None, effects: Array, size: int
+) -> Array:
+    """Per fold and joint the Gram matrix of [W, W_j beta of each joint, effects, residual],
+    whitened; of rows, or of a reduction without the effects (rows, columns).
+    """
+    nb, dof = len(beta), len(log.triangles)
+    out = np.zeros((FOLDS, dof, size + 1, size + 1))
+    for j, (strata, support) in enumerate(zip(log.strata, log.supports, strict=True)):
+        columns = list(support)
+        for f in range(FOLDS):
+            if rows is None:
+                parts, counts, slowness = strata.select_folds([f])
+                scaled = parts / noise.deviations(j, slowness)[:, None, None]
+                stacked = scaled[counts > 0].reshape(-1, parts.shape[2])[:, :-1]
+                wide = np.zeros((len(stacked), size + 1))
+                wide[:, columns], torque = stacked[:, :-1], stacked[:, -1]
+            else:
+                mine = (rows.joint == j) & (rows.fold == f)
+                level = np.searchsorted(EDGES, rows.slowness[mine])  # as a reduction has it
+                slow = np.bincount(level, rows.slowness[mine] ** 2) / np.bincount(level).clip(1)
+                weight = 1.0 / noise.deviations(j, slow[level])
+                wide = np.zeros((len(weight), size + 1))
+                wide[:, :nb] = rows.regressor[mine] * weight[:, None]
+                wide[:, nb + dof : -1] = effects[mine] * weight[:, None]
+                torque = rows.torque[mine] * weight
+            wide[:, nb + j] = wide[:, columns] @ beta[columns]
+            wide[:, -1] = torque - wide[:, nb + j]
+            out[f, j] = wide.T @ wide
+    return out
 
 
 def grams_of_reduced(

@@ -400,7 +400,12 @@ def diagnose_logs(
     if not recorded:
         return []
     if robot_floats(robot):
-        return [note for task in recorded for note in _floating_notes(task, robot)]
+        notes = list[Note]()
+        for task, log in ((t, t.source) for t in recorded if isinstance(t.source, Recording)):
+            every = () if log.streamed else check_columns(log, robot, task.options)
+            notes += [_undiagnosed_note([task], TOO_LONG)] if log.streamed else []
+            notes += [Note(str(f), f.code, level=f.level, confirmed=True) for f in every]
+        return notes
     options = recorded[-1].options
     parts, notes = _align_logs(recorded, robot, options)
     if not parts:
@@ -422,16 +427,6 @@ def diagnose_logs(
             Note(f"{where}{finding}", finding.code, level=finding.level, confirmed=confirmed)
         )
     return notes
-
-
-def _floating_notes(task: LogTask, robot: Robot) -> list[Note]:
-    """Findings about the log of a floating robot."""
-    log = task.source
-    assert isinstance(log, Recording)
-    if log.streamed:
-        return [_undiagnosed_note([task], TOO_LONG)]
-    found = check_columns(log, robot, task.options)
-    return [Note(str(f), f.code, level=f.level, confirmed=True) for f in found]
 
 
 def _undiagnosed_note(tasks: Sequence[LogTask], why: str) -> Note:

@@ -1,40 +1,70 @@
 """Logs of one robot that do not belong together: the differing log, and the difference.
 
 One least squares over all logs has a column group per (log, difference), on that log's rows only: a
-load at a body, friction or offset of a joint, a gain, or everything. Coefficients are in units of
-ordinary changes from day to day, and have these as their prior. A difference counts if it is larger
-than these, stands out from the same difference of the other logs, and lowers the errors of held-out
-segments of its log.
+load at a body, friction or offset of a joint, a gain, an effect of the set-up or of the run from
+the table of effects (a tilted base, late torques, a joint's zero, joints that warm up), or
+everything. Coefficients are in units of ordinary changes from day to day, and have these as their
+prior. A difference counts if it is larger than these, stands out from the same difference of the
+other logs, and lowers the errors of held-out segments of its log. Logs that were reduced before
+have no rows, on which columns of effects are formed: they differ in parameters and gains only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
+from feasid.identification.effects.gram import fold_grams
+from feasid.identification.effects.joint_terms import friction_by_drive
+from feasid.identification.effects.table import DEGREES, EFFECTS, EffectAt, columns_of
 from feasid.identification.estimation.held_out import RULES, HeldOut
 from feasid.identification.estimation.noise import Noise, estimate_noise
 from feasid.identification.regression.folds import FOLDS
+from feasid.identification.regression.rows import Rows
 from feasid.identification.regression.triangle import Reduced, relative_errors
 from feasid.parameters.identifiability.base import BaseParameters
+from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Kind = Literal["load", "friction", "offset", "gain", "everything"]
+Kind = Literal[
+    "load", "friction", "offset", "gain", "tilt", "delay", "zero", "warm-up", "everything"
+]
 
-DAILY = {"load": 0.01, "friction": 0.25, "offset": 0.05, "gain": 0.03}
+DAILY = {
+    "load": 0.01,
+    "friction": 0.25,
+    "offset": 0.05,
+    "gain": 0.03,
+    "tilt": 0.3 / DEGREES,
+    "delay": 0.0015,
+    "zero": 0.3 / DEGREES,
+    "warm-up": 0.05,
+}
 """Ordinary changes from day to day: a load as a share of the robot's mass, friction as a share of
-itself, an offset as a share of the joint's torque, a gain."""
+itself, an offset as a share of the joint's torque, a gain, angles [rad], a delay [s], and friction
+that fades after the start as a share of that which stays."""
+
+MOST_JOINTS = 12
+"""Joints up to which effects of set-up and run are tried: memory grows with the fourth power."""
 
 CHANGES = ("friction", "offset", "gain")
 """Differences of a joint that are followed from log to log."""
+
+STAGES: tuple[tuple[tuple[Kind, ...], tuple[Kind, ...]], ...] = (
+    (("friction", "offset", "gain"), ("load", "tilt", "delay", "zero", "warm-up")),
+    (("friction", "offset"), ("gain",)),
+    ((), ("load", "friction", "offset", "gain", "everything")),
+)
+"""Ordinary changes that every log may have, and the differences that are sought beside them: more
+friction hides a gain. Friction and offsets themselves are compared with those of other logs."""
 
 LIMIT = 3.6
 """Factor on `DAILY` from which a difference counts; on a logarithmic scale for factors."""
@@ -49,8 +79,11 @@ BARELY = 0.02
 """Share of a log's noise that a difference may explain in any log."""
 
 ENOUGH = 0.75
-"""If one difference explains this share of what separate parameters would explain, there is no
-other."""
+"""If one difference explains this share of what separate parameters would explain, beyond what they
+explain in the other logs, there is no other."""
+
+WARM_TIMES = (0.12, 0.25, 0.5)
+"""Time constants of a warm-up that are tried, as shares of a log's length."""
 
 MOST_LOGS = 100
 """Largest number of logs that a fit compares; each takes some megabytes of memory."""
@@ -62,8 +95,10 @@ class Difference:
 
     log: int
     kind: Kind
-    place: str  #: Body or joint; empty for everything.
-    size: float  #: kg, a factor on friction, N m or N, or a factor on torques; NaN for everything.
+    place: str  #: Body or joint; empty for what is of the whole log.
+    #: kg, a factor on friction or on torques, N m or N, degrees (m of a sliding joint's zero), ms;
+    #: NaN for everything.
+    size: float
     gain: float  #: Share by which errors on held-out segments of the log fall with it.
 
     def __str__(self) -> str:
@@ -72,6 +107,10 @@ class Difference:
             "friction": f"friction of {self.place} times {self.size:.2g}",
             "offset": f"torque offset of {self.place} {self.size:+.2g} N m or N",
             "gain": f"torques of {self.place} times {self.size:.2f}",
+            "tilt": f"the direction of gravity, by {self.size:.2g} degrees",
+            "delay": f"torques that are {self.size:+.2g} ms later",
+            "zero": f"the zero of {self.place}, by {self.size:+.2g} degrees",
+            "warm-up": f"joints that warm up: friction times {self.size:.2g} at its beginning",
             "everything": "everything: another robot, or another setup",
         }[self.kind]
 
@@ -166,14 +205,21 @@ class LogComparison:
                     kind=difference.kind, place=difference.place, size=difference.size)  # fmt: skip
 
 
-def compare_reduced(
-    names: Sequence[str], logs: Sequence[Reduced], base: BaseParameters, delta: Array
+def compare_logs(
+    names: Sequence[str],
+    logs: Sequence[Reduced],
+    base: BaseParameters,
+    delta: Array,
+    rows_of: Callable[[int], Rows | None] = lambda k: None,
 ) -> LogComparison:
-    """Compare logs that are reduced for `base`, around the standard parameters of all (n,)."""
+    """Compare logs that are reduced for `base`, around the standard parameters of all (n,).
+
+    `rows_of`: the rows of a log by its number, None where only its reduction is in memory.
+    """
     # The usual noise: the median over logs of that around parameters of their own.
     each = [estimate_noise(log)[0] for log in logs]
     noise = Noise(*(np.median([getattr(n, f.name) for n in each], axis=0) for f in fields(Noise)))
-    comparison = _Comparison(logs, base, delta, noise)
+    comparison = _Comparison(logs, base, delta, noise, rows_of)
     values = comparison.solve([], comparison.grams)[1]
     differences = tuple(comparison.search())
     named, without = {d.log for d in differences}, []
@@ -196,22 +242,30 @@ def compare_reduced(
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """Columns on one log's rows, of [regressor, torque of each joint], for theta of variance 1."""
+    """Columns of [regressor, torque of each joint, effects] on a log, for theta of variance 1."""
 
     kind: Kind
     place: str
-    columns: Array  #: (nb + dof, size)
-    unit: float = 1.0  #: Physical value of a last coefficient of 1: kg, a share, N m or N.
+    columns: Array  #: (nb + dof + effects, size)
+    unit: float = 1.0  #: Value of a last coefficient of 1: kg, a share, N m, N, rad, m or s.
     #: Coefficients, in this unit, that make the common fit's own torque.
     usual: Array = field(default_factory=lambda: np.ones(1))
 
 
 def _candidates(
-    base: BaseParameters, delta: Array, torques: Array, gram: Array
+    base: BaseParameters,
+    delta: Array,
+    torques: Array,
+    gram: Array,
+    effects: Sequence[tuple[Kind, str, int]],
 ) -> list[_Candidate]:
-    """Differences, everything last; `torques`: RMS (dof,); `gram`: of the regressor (nb, nb)."""
+    """Differences, everything last.
+
+    `torques`: RMS (dof,); `gram`: of the regressor; `effects`: kind, joint, number of columns.
+    """
     robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
-    names, dof = list(robot.parameter_names), len(torques)
+    names, size = list(robot.parameter_names), len(K) + len(torques)
+    size += sum(count for _, _, count in effects)
     units = np.maximum(np.abs(delta), 1e-9)
     masses = delta[robot.inertial_columns[:, -1]]
     mass = WIDE * DAILY["load"] * max(float(masses.sum()), 1e-3)
@@ -222,7 +276,7 @@ def _candidates(
     joints = {body.name: body.joint or body.name for body in robot.bodies}
 
     def padded(columns: Array) -> Array:
-        return np.vstack([columns, np.zeros((dof, columns.shape[1]))])
+        return np.vstack([columns, np.zeros((size - len(K), columns.shape[1]))])
 
     out = [
         _Candidate("load", body.name, padded(K[:, ten] * units[ten]), mass)
@@ -246,7 +300,12 @@ def _candidates(
             out.append(_Candidate("offset", joint, padded(K[:, [i]] * units[i]), units[i]))
     unit = WIDE * DAILY["gain"]
     for joint, r in rows.items():
-        out.append(_Candidate("gain", joint, unit * np.eye(len(K) + dof)[:, [len(K) + r]], unit))
+        out.append(_Candidate("gain", joint, unit * np.eye(size)[:, [len(K) + r]], unit))
+    at = len(K) + len(torques)
+    for kind, place, count in effects:
+        unit = WIDE * DAILY[kind]
+        out.append(_Candidate(kind, place, unit * np.eye(size)[:, at : at + count], unit))
+        at += count
     return [*out, _Candidate("everything", "", padded(K * units))]
 
 
@@ -254,40 +313,68 @@ _FRICTION = tuple(s for word in ("viscous", "coulomb") for s in FRICTION[word])
 _OFFSET = FRICTION["offset"]
 
 
-def _fold_grams(log: Reduced, beta: Array, noise: Noise) -> Array:
-    """Per fold and joint the Gram matrix of [W, W_j beta of each joint, residual], whitened."""
-    size, dof = len(beta), len(log.triangles)
-    out = np.zeros((FOLDS, dof, size + dof + 1, size + dof + 1))
-    for j, (strata, support) in enumerate(zip(log.strata, log.supports, strict=True)):
-        columns = list(support)
-        for f in range(FOLDS):
-            rows, counts, slowness = strata.select_folds([f])
-            scaled = rows / noise.deviations(j, slowness)[:, None, None]
-            stacked = scaled[counts > 0].reshape(-1, rows.shape[2])[:, :-1]
-            wide = np.zeros((len(stacked), size + dof + 1))
-            wide[:, columns] = stacked[:, :-1]
-            wide[:, size + j] = stacked[:, :-1] @ beta[columns]
-            wide[:, -1] = stacked[:, -1] - wide[:, size + j]
-            out[f, j] = wide.T @ wide
-    return out
+def _offered_effects(robot: Robot) -> list[tuple[Kind, str, list[EffectAt]]]:
+    """Effects of the set-up and of a run that may differ: kind, joint, and whose columns it has.
+
+    The number of a warm-up is its time constant as a share of the log's length.
+    """
+    out: list[tuple[Kind, str, list[EffectAt]]] = [("delay", "", [EffectAt("delay")])]
+    out += [("tilt", "", [EffectAt("tilt")])] if robot.gravity.any() else []
+    bodies = zip(robot.bodies, robot.joints, strict=True)
+    turning = [(j, name) for j, (b, name) in enumerate(bodies) if b.motion[:3].any()]
+    out += [("zero", name, [EffectAt("zero", j)]) for j, name in turning]
+    every = [[EffectAt("warm-up", j, share) for j in range(robot.dof)] for share in WARM_TIMES]
+    return [*out, *(("warm-up", "", own) for own in every)]
+
+
+def _effect_columns(rows: Rows, at: EffectAt, robot: Robot, beta: Array) -> Array:
+    """Columns of an effect, (rows, size); a warm-up's is a joint's friction, larger at first."""
+    if at.kind != "warm-up":
+        return Rows.stack(rows, columns_of(rows, at, robot, beta, robot.gravity))
+    seconds = at.number * max(float(part.run.t[-1]) for part in rows.parts)
+    by_run = columns_of(rows, replace(at, number=seconds), robot, beta, robot.gravity)
+    own = friction_by_drive(robot, robot.values).get(robot.joints[at.joint], {})
+    return np.asarray(Rows.stack(rows, by_run) @ [[own.get(s, 0.0)] for s in ("fc", "fv")])
+
+
+_Active = tuple[int, _Candidate]
+_Solution = tuple[Array, Array, list[Array]]
+"""Covariance and values of common and differing parameters, and each log's map of its columns."""
 
 
 class _Comparison:
     """Gram matrices of every log, and the search for differences."""
 
     def __init__(
-        self, logs: Sequence[Reduced], base: BaseParameters, delta: Array, noise: Noise
+        self,
+        logs: Sequence[Reduced],
+        base: BaseParameters,
+        delta: Array,
+        noise: Noise,
+        rows_of: Callable[[int], Rows | None],
     ) -> None:
         self.logs, self.base, self.delta = logs, base, delta
         self.beta = np.asarray(base.K @ delta, dtype=np.float64)
         self.size, self.dof = len(self.beta), len(logs[0].triangles)
-        self.folds = [_fold_grams(log, self.beta, noise) for log in logs]
+        robot = base.robot.with_values(delta)
+        offered = _offered_effects(robot) if robot.dof <= MOST_JOINTS else []
+        effects = [(kind, place, sum(1 if at.kind == "warm-up" else at.effect.size for at in own))
+                   for kind, place, own in offered]  # fmt: skip
+        self.width = self.size + self.dof + sum(count for _, _, count in effects)
+        self.folds = []
+        for k, log in enumerate(logs):
+            rows, columns = rows_of(k) if offered else None, np.zeros((0, 0))
+            if rows is not None:
+                columns = np.hstack([_effect_columns(rows, at, robot, self.beta)
+                                     for _, _, places in offered for at in places])  # fmt: skip
+            self.folds.append(fold_grams(log, self.beta, noise, rows, columns, self.width))
         self.grams = [f.sum(axis=(0, 1)) for f in self.folds]
         squares = sum(log.torque_norms**2 for log in logs) / sum(log.rows for log in logs)
         self.torques = np.sqrt(np.asarray(squares))
         self.mass = float(delta[base.robot.inertial_columns[:, -1]].sum())
         whole = np.sum(self.grams, axis=0)[: self.size, : self.size]
-        *self.candidates, self.everything = _candidates(base, delta, self.torques, whole)
+        every = _candidates(base, delta, self.torques, whole, effects)
+        *self.candidates, self.everything = every
         spread = self.everything.columns[: self.size]
         size = np.sqrt(np.sum(spread**2, axis=1))
         pull = np.linalg.pinv((spread / size[:, None]) @ (spread / size[:, None]).T, hermitian=True)
@@ -296,17 +383,24 @@ class _Comparison:
     # -- least squares -------------------------------------------------------------------------
 
     def solve(
-        self, active: Sequence[tuple[int, _Candidate]], grams: Sequence[Array]
-    ) -> tuple[Array, Array, list[Array]]:
-        """Covariance and values of [common, active], and each log's map of its columns to them."""
-        size = self.size + sum(c.columns.shape[1] for _, c in active)
+        self, active: Sequence[_Active], grams: Sequence[Array], effects: bool = False
+    ) -> _Solution:
+        """Covariance and values of [common, active], and each log's map of its columns to them.
+
+        `effects`: whether effects of the set-up that all logs share are common parameters, too.
+        """
+        own = [np.eye(self.width)[:, : self.size]]
+        own += [
+            c.columns for c in self.candidates if effects and c.kind in ("tilt", "delay", "zero")
+        ]
+        common = np.hstack(own)
+        size = common.shape[1] + sum(c.columns.shape[1] for _, c in active)
         normal, right = np.zeros((size, size)), np.zeros(size)
         normal[: self.size, : self.size] = self.pull
         maps = []
         for k, gram in enumerate(grams):
-            chosen = np.zeros((self.size + self.dof, size))
-            chosen[: self.size, : self.size] = np.eye(self.size)
-            at = self.size
+            chosen, at = np.zeros((self.width, size)), common.shape[1]
+            chosen[:, :at] = common
             for log, candidate in active:
                 width = candidate.columns.shape[1]
                 if log == k:
@@ -321,12 +415,24 @@ class _Comparison:
         inverse /= np.outer(scale, scale)
         return np.asarray(inverse), np.asarray(inverse @ right), maps
 
+    def behind(self, days: Sequence[Kind]) -> list[Array]:
+        """Gram matrices of all logs, each behind its own ordinary changes of these kinds."""
+        own = [c.columns / WIDE for c in self.candidates if c.kind in days]
+        if not own:
+            return self.grams
+        columns, out = np.hstack(own), []
+        for gram in self.grams:
+            felt = gram[:-1].T @ columns
+            inner = columns.T @ gram[:-1, :-1] @ columns + np.eye(columns.shape[1])
+            out.append(gram - felt @ np.linalg.solve(inner, felt.T))
+        return out
+
+    @staticmethod
     def falls(
-        self, log: int, candidates: Sequence[_Candidate], solved: tuple[Array, Array, list[Array]]
-    ) -> Array:
+        gram: Array, log: int, candidates: Sequence[_Candidate], solved: _Solution
+    ) -> list[float]:
         """Reduction of chi-square by each candidate on a log's rows, beyond that by noise."""
         inverse, values, maps = solved
-        gram = self.grams[log]
         cross = gram[:-1, :-1] @ maps[log]
         inner = gram[:-1, :-1] - cross @ inverse @ cross.T
         score = gram[:-1, -1] - cross @ values
@@ -336,11 +442,12 @@ class _Comparison:
             posterior = np.linalg.inv(np.eye(len(slope)) + c.columns.T @ inner @ c.columns)
             chance = len(slope) - float(np.trace(posterior))
             out.append(max(float(slope @ posterior @ slope) - chance, 0.0))
-        return np.array(out)
+        return out
 
     def noise_of(self, log: int) -> float:
-        """Squared whitened residual of a log with parameters of its own."""
-        gram, columns = self.grams[log], self.everything.columns
+        """Squared whitened residual of a log with parameters and effects of its own."""
+        effects = [c.columns for c in self.candidates if c.kind in EFFECTS and c.kind != "gain"]
+        gram, columns = self.grams[log], np.hstack([self.everything.columns, *effects])
         slope = columns.T @ gram[:-1, -1]
         inner = np.eye(len(slope)) + columns.T @ gram[:-1, :-1] @ columns
         return max(float(gram[-1, -1] - slope @ np.linalg.solve(inner, slope)), 1e-12)
@@ -349,52 +456,74 @@ class _Comparison:
 
     def search(self) -> list[Difference]:
         """Find differences one after the other, that of the worst log first."""
-        active: list[tuple[int, _Candidate]] = []
-        differences: list[Difference] = []
+        active, differences = list[_Active](), list[Difference]()
         noise = [self.noise_of(k) for k in range(len(self.logs))]
-        for _ in range(max(1, (len(self.logs) - 1) // 2)):
-            solved = self.solve(active, self.grams)
-            open_logs = [k for k in range(len(self.logs)) if all(k != a for a, _ in active)]
-            most = {k: float(self.falls(k, [self.everything], solved)[0]) for k in open_logs}
-            for k in sorted(open_logs, key=lambda k: -most[k] / noise[k]):
-                falls = self.falls(k, self.candidates, solved)
-                single = self.candidates[int(np.argmax(falls))]
-                tried = [single] if falls.max() >= ENOUGH * most[k] else []
-                results = (self.examine(k, c, active, noise) for c in (*tried, self.everything))
+        for days, kinds in STAGES:
+            grams = self.behind(days)
+            while len(active) < max(1, (len(self.logs) - 1) // 2):
+                solved = self.solve(active, grams, bool(days))
+                every = [*self.candidates, self.everything]
+                falls = {k: self.falls(grams[k], k, every, solved)
+                         for k in range(len(self.logs)) if k not in dict(active)}  # fmt: skip
+                most = {k: f[-1] / noise[k] for k, f in falls.items()}
+                worst = []
+                for k in sorted(falls, key=lambda k: -most[k]):
+                    others = [most[j] for j in falls if j != k]
+                    usual = float(np.median(others)) if len(others) > 1 else 0.0
+                    best = int(np.argmax(falls[k][:-1]))
+                    enough = falls[k][best] / noise[k] >= ENOUGH * (most[k] - usual)
+                    worst += [(k, every[best])] if enough else []
+                    worst.append((k, self.everything))
+                results = (
+                    self.examine(k, c, active, noise, days) for k, c in worst if c.kind in kinds
+                )
                 difference = next((d for d in results if d is not None), None)
-                if difference is not None:
-                    active.append((k, difference[0]))
-                    differences.append(difference[1])
+                if difference is None:
                     break
-            else:
-                break
+                active.append((difference[1].log, difference[0]))
+                differences.append(difference[1])
         return differences
 
     def examine(
         self,
         log: int,
         candidate: _Candidate,
-        active: list[tuple[int, _Candidate]],
+        active: list[_Active],
         noise: Sequence[float],
+        days: Sequence[Kind],
     ) -> tuple[_Candidate, Difference] | None:
         """The difference, if it is large, stands out from the other logs, and is not by chance."""
-        trial = [*active, (log, candidate)]
-        solved = self.solve(trial, self.grams)
+        trial, grams = [*active, (log, candidate)], self.behind(days)
+        solved = self.solve(trial, grams, bool(days))
         size = self._size(log, candidate, solved[1])
         if not self._is_large(candidate, size):
             return None
-        agreeing = [k for k in range(len(self.logs)) if all(k != a for a, _ in trial)]
-        others = [float(self.falls(k, [candidate], solved)[0]) / noise[k] for k in agreeing]
+        others = [self.falls(grams[k], k, [candidate], solved)[0] / noise[k]
+                  for k in range(len(self.logs)) if k not in dict(trial)]  # fmt: skip
         usual = float(np.median(others)) if len(others) > 1 else 0.0
-        explained = float(self.falls(log, [candidate], self.solve(active, self.grams))[0])
+        explained = self.falls(grams[log], log, [candidate], self.solve(active, grams, bool(days)))[
+            0
+        ]
         if explained / noise[log] < STANDS_OUT * usual + BARELY:
             return None
-        gain = self.held_out(log, trial).gain(self.held_out(log, active))
-        if not RULES["log"].accepts(gain):
+        daily = [(log, replace(c, columns=c.columns / WIDE)) for c in self.candidates
+                 if c.kind in days]  # fmt: skip
+        gain = self.held_out(log, [*daily, *trial]).gain(self.held_out(log, [*daily, *active]))
+        if not RULES["log"].accepts(gain) or (days and self.is_another_robot(log, trial)):
             return None
         return candidate, Difference(log, candidate.kind, candidate.place, size, gain.most)
 
-    def held_out(self, log: int, active: Sequence[tuple[int, _Candidate]]) -> HeldOut:
+    def is_another_robot(self, log: int, trial: Sequence[_Active]) -> bool:
+        """Whether a log differs in everything, too, more than the others do from day to day."""
+        before, after = (self.solve(active, self.grams) for active in (trial[:-1], trial))
+        every = [self.everything]
+        first, left = (self.falls(self.grams[log], log, every, x)[0] for x in (before, after))
+        others = [self.falls(self.grams[k], k, every, after)[0]
+                  for k in range(len(self.logs)) if k not in dict(trial)]  # fmt: skip
+        usual = float(np.median(others)) if len(others) > 1 else np.inf
+        return left > (1.0 - ENOUGH) * first + STANDS_OUT * usual
+
+    def held_out(self, log: int, active: Sequence[_Active]) -> HeldOut:
         """Squared errors of a log's folds, each with the model of all other folds, by joint."""
         squared = np.zeros((FOLDS, self.dof))
         for f in range(FOLDS):
@@ -412,8 +541,14 @@ class _Comparison:
         if candidate.kind == "everything":
             return np.nan
         common, theta = values[: self.size], values[-candidate.columns.shape[1] :]
-        if candidate.kind not in ("friction", "gain"):
-            return float(theta[-1] * candidate.unit)
+        if candidate.kind == "tilt":
+            return float(np.linalg.norm(theta)) * candidate.unit * DEGREES
+        if candidate.kind == "warm-up":
+            felt = candidate.columns.T @ self.grams[log][:-1, :-1] @ candidate.columns
+            return 1.0 + candidate.unit * float(np.average(theta, weights=np.sqrt(np.diag(felt))))
+        if candidate.kind in ("offset", "load", "delay", "zero"):
+            factor = {"delay": 1e3, "zero": DEGREES}.get(candidate.kind, 1.0)
+            return float(theta[-1] * candidate.unit) * factor
         columns = candidate.columns / candidate.unit
         felt = self.grams[log][:-1, :-1] @ columns
         power = np.maximum(np.einsum("ik,ik->k", columns, felt), 1e-300)
@@ -428,21 +563,20 @@ class _Comparison:
 
     def _is_large(self, candidate: _Candidate, size: float) -> bool:
         """Whether it exceeds ordinary changes from day to day."""
-        if candidate.kind == "everything":
-            return True
-        limit = LIMIT * DAILY[candidate.kind]
-        if candidate.kind in ("friction", "gain"):
+        kind, limit = candidate.kind, LIMIT * DAILY.get(candidate.kind, 0.0)
+        if kind in ("friction", "gain"):
             return abs(float(np.log(size))) > limit
-        if candidate.kind == "load":
-            return abs(size) > limit * self.mass
-        return abs(size) > LIMIT * candidate.unit / WIDE
+        if kind == "offset":
+            return abs(size) > LIMIT * candidate.unit / WIDE
+        said = {"load": self.mass, "delay": 1e3, "tilt": DEGREES, "zero": DEGREES}
+        return kind == "everything" or abs(size - (kind == "warm-up")) > limit * said.get(kind, 1.0)
 
     # -- numbers of each log -------------------------------------------------------------------
 
     def information(self) -> Array:
         """Share of each log in the information on the parameters, (logs,)."""
-        inverse = self.solve([], self.grams)[0]
-        shares = np.array([np.sum(inverse * g[: self.size, : self.size]) for g in self.grams])
+        inverse, size = self.solve([], self.grams)[0], self.size
+        shares = np.array([np.sum(inverse * g[:size, :size]) for g in self.grams])
         return shares / max(float(shares.sum()), 1e-300)
 
     def changes(self, log: int) -> Array:
@@ -462,6 +596,5 @@ class _Comparison:
 
     def errors(self, log: int, values: Array) -> Array:
         """Relative torque errors on a log, per joint and of all, (dof + 1,)."""
-        reduced = self.logs[log]
-        missed = reduced.residuals(self.beta + values[: self.size]) ** 2
-        return relative_errors(self.base.robot, missed, reduced.torque_norms**2)
+        missed = self.logs[log].residuals(self.beta + values[: self.size]) ** 2
+        return relative_errors(self.base.robot, missed, self.logs[log].torque_norms ** 2)

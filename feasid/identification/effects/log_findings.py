@@ -154,18 +154,14 @@ def _combine_with_options(
         given = options.get("offsets") or {}
         out["offsets"] = {j: given.get(j, 0.0) + v for j, v in out["offsets"].items()}
     if "columns" in out:
-        out["columns"] = _log_columns(out["columns"], raw)
-    return out
-
-
-def _log_columns(exchanged: Mapping[str, str], raw: Signals) -> dict[str, str]:
-    """The option `columns` that exchanges joints, for all kinds of signals of a position."""
-    place = {joint: k for k, joint in enumerate(raw.layout.coordinates)}
-    out = {}
-    for ours, theirs in exchanged.items():
-        columns = raw.layout.columns[ours.split("_", 1)[0]]
-        if columns:
-            out[ours] = str(columns[place[theirs.split("_", 1)[1]]])
+        # Joints are exchanged in all kinds of signals that the log has.
+        place = {joint: k for k, joint in enumerate(raw.layout.coordinates)}
+        columns = {ours: raw.layout.columns[ours.split("_", 1)[0]] for ours in out["columns"]}
+        out["columns"] = {
+            ours: str(columns[ours][place[theirs.split("_", 1)[1]]])
+            for ours, theirs in out["columns"].items()
+            if columns[ours]
+        }
     return out
 
 
@@ -213,29 +209,17 @@ def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:
     rank = int((singular > UNSEEN * singular[0]).sum()) if singular.size else 0
     if rank < len(columns):
         return [_unexcited_finding(robot, rank, right[rank:], base.expressions, dq)]
-    return [
-        _weakest_direction_finding(float(singular[-1] / singular[0]), right[-1], base.expressions)
-    ]
+    ratio = float(singular[-1] / singular[0])
+    text = f"full rank ({rank}/{rank}), condition number {1 / ratio:.3g}, least determined: "
+    text += _dominant_expressions(right[-1], base.expressions)
+    weak = "a longer or richer motion would help: feasid.excite(robot)" if ratio < WEAK else ""
+    return [Finding("excitation", "note", text, weak)]
 
 
 def _dominant_expressions(vector: Array, expressions: tuple[str, ...]) -> str:
     large = np.argsort(-np.abs(vector))[:3]
     parts = [expressions[k].split(" ", 1) for k in large if abs(vector[k]) > DOMINANT]
     return ", ".join(head + (" ..." if rest else "") for head, *rest in parts)
-
-
-def _weakest_direction_finding(
-    ratio: float, vector: Array, expressions: tuple[str, ...]
-) -> Finding:
-    """All base parameters are excited; the finding names the direction with the least."""
-    weak = ratio < WEAK
-    return Finding(
-        "excitation",
-        "note",
-        f"full rank ({len(expressions)}/{len(expressions)}), condition number {1 / ratio:.3g}, "
-        f"least determined: {_dominant_expressions(vector, expressions)}",
-        "a longer or richer motion would help: feasid.excite(robot)" if weak else "",
-    )
 
 
 def _unexcited_finding(
@@ -247,12 +231,15 @@ def _unexcited_finding(
     names = robot.coordinates
     speed = np.abs(dq).max(axis=0)
     idle = tuple(n for n, v in zip(names, speed, strict=True) if v < 0.05 * speed.max())
-    alike = _joints_with_proportional_velocities(dq, names)
+    # Two joints whose velocities are multiples of each other are not told apart.
+    size = np.linalg.norm(dq, axis=0)
+    likeness = np.abs(dq.T @ dq) / np.maximum(np.outer(size, size), 1e-300) - np.eye(len(names))
+    i, j = np.unravel_index(int(np.argmax(likeness)), likeness.shape)
     advice = ""
     if idle:
         advice = f"move {', '.join(idle)}"
-    elif alike:
-        advice = f"move {alike[0]} and {alike[1]} independently of each other"
+    elif likeness[i, j] > 0.97:
+        advice = f"move {names[i]} and {names[j]} independently of each other"
     return Finding(
         "excitation",
         "note",
@@ -261,13 +248,3 @@ def _unexcited_finding(
         f"{advice or 'a richer motion'}: feasid.excite(robot)",
         idle,
     )
-
-
-def _joints_with_proportional_velocities(
-    dq: Array, names: tuple[str, ...]
-) -> tuple[str, str] | None:
-    """Two joints whose velocities are multiples of each other."""
-    size = np.linalg.norm(dq, axis=0)
-    likeness = np.abs(dq.T @ dq) / np.maximum(np.outer(size, size), 1e-300) - np.eye(len(names))
-    i, j = np.unravel_index(int(np.argmax(likeness)), likeness.shape)
-    return (names[i], names[j]) if likeness[i, j] > 0.97 else None

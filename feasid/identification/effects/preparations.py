@@ -251,7 +251,11 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
 def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
     """All mistakes that are tried, and the samples without them."""
     samples = judged.samples
-    yield from _sign_mistakes(samples)
+    names = samples.robot.coordinates
+    for j, name in enumerate(names):
+        yield _sign_finding((name,)), samples.with_scaled_signals(("tau",), j, -1.0)
+    if len(names) > 1:
+        yield _sign_finding(names), replace(samples, tau=-samples.tau)
     yield from _order_mistakes(judged)
     yield from _factor_mistakes(samples)
     if samples.robot.dof > MOST_JOINTS:
@@ -263,14 +267,6 @@ def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]
         order = _exchange_order(samples.robot.dof, pair)
         yield _order_finding("q", order, samples), samples.with_joint_order(MOTION, order)
     yield from _gravity_mistakes(samples)
-
-
-def _sign_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
-    names = samples.robot.coordinates
-    for j, name in enumerate(names):
-        yield _sign_finding((name,)), samples.with_scaled_signals(("tau",), j, -1.0)
-    if len(names) > 1:
-        yield _sign_finding(names), replace(samples, tau=-samples.tau)
 
 
 def _sign_finding(names: Sequence[str]) -> Finding:

@@ -63,7 +63,7 @@ class Selection:
     """Effects that entered a fit, effects that are only reported, and effects that were tried."""
 
     plain: CorrectedLog | None = None  #: The log as it came; None where it was reduced.
-    trial: CorrectedLog | None = None  #: The log with what was corrected.
+    trial: CorrectedLog | None = None  #: The log with a common delay corrected.
     candidates: tuple[Candidate, ...] = ()
     names: tuple[str, ...] = ()  #: Of joints, or of drives where the log was reduced.
     words: tuple[str, ...] = ()  #: Joint terms that may enter.
@@ -257,12 +257,12 @@ class Selection:
             out.append(Note(text, "unconfirmed", kind="gain", confirmed=True))
         return out
 
-    def remaining_delay(self, delay: Delay) -> Delay:
-        """What remains of a delay that was found before: the effects may explain it."""
-        assert self.trial is not None
-        if self.trial.correction.shifts_torques:
-            return Delay()
-        return Delay(left=find_delay(self.trial.reduced).left) if delay.left else delay
+
+def remaining_delay(trial: CorrectedLog, delay: Delay) -> Delay:
+    """What remains of a delay that was found before: the effects may explain it."""
+    if trial.correction.shifts_torques:
+        return Delay()
+    return Delay(left=find_delay(trial.reduced).left) if delay.left else delay
 
 
 def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]:
@@ -290,14 +290,19 @@ def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]
     return out
 
 
-def enter_effects(setup: UncorrectedLog, estimate: Estimate, words: Sequence[str]) -> Selection:
-    """Search a log around its plain fit; what feasible fits predict better with enters."""
+def enter_effects(
+    setup: UncorrectedLog, estimate: Estimate, words: Sequence[str]
+) -> tuple[Selection, CorrectedLog]:
+    """Search a log around its plain fit; what feasible fits predict better with enters.
+
+    Returns the log with what entered corrected, too.
+    """
     selection, barred = select_effects(setup, estimate, words), frozenset[str]()
     while True:
         plain = selection.plain
         assert plain is not None
         if not (selection.sensors or selection.terms or selection.abrupt):
-            return replace(selection, trial=plain)
+            return selection, plain
         trial, terms = correct_selection(setup, selection, estimate)
         fitted = selection.drop_rejected(trial.correction.values, terms)
         kinds = {c.effects[0].kind for c in fitted.refused}
@@ -307,11 +312,11 @@ def enter_effects(setup: UncorrectedLog, estimate: Estimate, words: Sequence[str
         barred |= kinds
         again = select_effects(setup, estimate, words, barred)
         selection = replace(again, candidates=(*again.candidates, *fitted.refused))
-    gain = trial.held_out_in(plain).gain(over=plain.held_out)
+    gain = trial.held_out(plain).gain(over=plain.held_out(plain))
     if not RULES["fit"].accepts(gain):
         rejected = selection.with_fitted((), "feasible fits with all of it predict no better")
-        return replace(rejected, trial=plain)
-    return replace(fitted, trial=trial, term_notes=selection.notes_of_terms(terms))
+        return rejected, plain
+    return replace(fitted, term_notes=selection.notes_of_terms(terms)), trial
 
 
 def correct_selection(

@@ -64,8 +64,20 @@ class Estimate:
 
 def estimate_notes(estimate: Estimate, prior: str, feasible: FeasibleSet) -> tuple[Note, ...]:
     """Notes on the effect of a prior of this name, of the bounds and of the constraints."""
-    notes = [*_bound_notes(estimate), *_inconsistency_notes(estimate)]
-    return (*notes, _prior_note(estimate, prior), *uncertified_notes(feasible))
+    notes = _bound_notes(estimate)
+    if estimate.inconsistent:
+        text = (
+            f"inertials of {', '.join(estimate.inconsistent)}: the log contradicts the description "
+            "of these bodies, or of neighbours that move with them, more than that of the others; "
+            "the standard errors of their parameters are widened"
+        )
+        notes.append(Note(text, "description-doubted", bodies=estimate.inconsistent))
+    weight, best = estimate.prior_weight, estimate.evidence_weight
+    text = f"{prior} prior of weight {weight:.3g} in units of the whitened residual"
+    if estimate.evidence and best != weight:
+        text += f" (the log's evidence would choose {best:.3g})"
+    notes.append(Note(text, "prior", weight=weight, evident=best))
+    return (*notes, *uncertified_notes(feasible))
 
 
 def _bound_notes(estimate: Estimate) -> list[Note]:
@@ -114,18 +126,6 @@ def _bound_notes(estimate: Estimate) -> list[Note]:
     ]
 
 
-def _inconsistency_notes(estimate: Estimate) -> list[Note]:
-    """Notes on bodies whose described parameters the log contradicts."""
-    if not estimate.inconsistent:
-        return []
-    text = (
-        f"inertials of {', '.join(estimate.inconsistent)}: the log contradicts the description of "
-        "these bodies, or of neighbours that move with them, more than that of the others; the "
-        "standard errors of their parameters are widened"
-    )
-    return [Note(text, "description-doubted", bodies=estimate.inconsistent)]
-
-
 def uncertified_notes(feasible: FeasibleSet) -> tuple[Note, ...]:
     """Note on constraints that no certificate covers."""
     if not feasible.convex:
@@ -133,11 +133,3 @@ def uncertified_notes(feasible: FeasibleSet) -> tuple[Note, ...]:
     listed = ", ".join(c.name for c in feasible.convex)
     text = "kept in floating point, outside the certificate, because not affine"
     return (Note(f"{listed}: {text}", "outside-certificate"),)
-
-
-def _prior_note(estimate: Estimate, kind: str) -> Note:
-    weight, best = estimate.prior_weight, estimate.evidence_weight
-    text = f"{kind} prior of weight {weight:.3g} in units of the whitened residual"
-    if estimate.evidence and best != weight:
-        text += f" (the log's evidence would choose {best:.3g})"
-    return Note(text, "prior", weight=weight, evident=best)

@@ -320,18 +320,14 @@ def find_delay(reduced: Reduced) -> Delay:
         return Delay()
     delay = Delay()
     for _ in range(DELAY_ROUNDS):
-        delay = _next_delay(reduced.with_shifted_torques(delay.value), delay.value)
+        # The most probable delay next to any base parameters, from here on.
+        shifted = reduced.with_shifted_torques(delay.value)
+        residuals = estimate_noise(shifted)[0].whitened_triangle_with_slope(shifted)[-2:, -2:]
+        pull = 1.0 / (EXPECTED_DELAY * reduced.period) ** 2
+        known = float(residuals[:, 1] @ residuals[:, 1]) + pull
+        further = -(float(residuals[:, 0] @ residuals[:, 1]) + pull * delay.value) / known
+        delay = Delay(delay.value + further, 1.0 / np.sqrt(known))
         if abs(delay.value) > LONGEST_DELAY * reduced.period:
             certain = abs(delay.value) > NOTABLE_DELAY * delay.deviation
             return Delay(left=delay.value if certain else 0.0)
     return delay
-
-
-def _next_delay(reduced: Reduced, already: float) -> Delay:
-    """The most probable delay, next to any base parameters."""
-    noise, _ = estimate_noise(reduced)
-    residuals = noise.whitened_triangle_with_slope(reduced)[-2:, -2:]
-    pull = 1.0 / (EXPECTED_DELAY * reduced.period) ** 2
-    known = float(residuals[:, 1] @ residuals[:, 1]) + pull
-    further = -(float(residuals[:, 0] @ residuals[:, 1]) + pull * already) / known
-    return Delay(already + further, 1.0 / np.sqrt(known))

@@ -256,7 +256,12 @@ class Minimiser:
         over the half-spaces, which Newton's method finds, is a lower bound.
         """
         point = self._solver_point(r, rho, problem.feasible)
-        tangents = [t for c in problem.feasible.convex for t in _tangents(c, point)]
+        columns = np.arange(len(point))
+        tangents = [
+            Linear(c.name, columns, -slope, float(slope @ point - value))
+            for c in problem.feasible.convex
+            for slope, value in zip(c.gradient(point), np.atleast_1d(c.values(point)), strict=True)
+        ]
         linear = (*problem.feasible.linear, *tangents)
         outer = replace(problem, feasible=replace(problem.feasible, linear=linear, convex=()))
         start = self.problem.reduce(self.start)
@@ -270,17 +275,6 @@ def _is_close(minimum: Minimum, problem: EntropicProblem, divergence: float) -> 
     """Whether a minimum is close enough to be an answer."""
     cost = abs(problem.cost(minimum.delta, divergence))
     return minimum.gap <= max(MAX_GAP, MAX_GAP_SHARE * cost)
-
-
-def _tangents(constraint: Any, point: Array) -> list[Linear]:
-    """Half-spaces that hold wherever a convex constraint ``values <= 0`` does."""
-    columns = np.arange(len(point))
-    return [
-        Linear(constraint.name, columns, -slope, float(slope @ point - value))
-        for slope, value in zip(
-            constraint.gradient(point), np.atleast_1d(constraint.values(point)), strict=True
-        )
-    ]
 
 
 def require_consistent_reference(feasible: FeasibleSet, reference: Array) -> None:

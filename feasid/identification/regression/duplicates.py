@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -115,13 +115,21 @@ def find_shared_rows(
 
     `options` are those with which the fitted logs and the test logs are read.
     """
-    hashed = partial(_row_hashes, robot=robot, measured=measured)
+    import pandas as pd
+
+    def hashes(recording: Recording, options: Any) -> npt.NDArray[np.uint64]:
+        """A hash per row of positions and torques."""
+        torque = True if measured is None else measured
+        raw = recording.raw(robot, torque=torque, **select_options(ReadOptions, options))
+        cells = pd.DataFrame(np.hstack([raw.values["q"], raw.values["tau"]]))
+        return np.asarray(pd.util.hash_pandas_object(cells, index=False), dtype=np.uint64)
+
     ours = [r for r in fitted if not r.streamed]
     theirs = [r for r in test if isinstance(r, Recording) and not r.streamed]
     if not ours or not theirs:
         return None
-    known = np.unique(np.concatenate([hashed(r, options=options[0]) for r in ours]))
-    tested = np.unique(np.concatenate([hashed(r, options=options[1]) for r in theirs]))
+    known = np.unique(np.concatenate([hashes(r, options[0]) for r in ours]))
+    tested = np.unique(np.concatenate([hashes(r, options[1]) for r in theirs]))
     share = float(np.isin(tested, known).mean())
     if share == 1.0 and len(tested) == len(known):
         return THE_SAME
@@ -131,18 +139,6 @@ def find_shared_rows(
         f"{100 * share:.0f} % of the test log's rows are rows of the fitted log: its errors say "
         "little about other motions"
     )
-
-
-def _row_hashes(
-    recording: Recording, robot: Robot, options: Any, measured: Sequence[str] | None
-) -> npt.NDArray[np.uint64]:
-    """A hash per row of positions and torques."""
-    import pandas as pd
-
-    torque = True if measured is None else measured
-    raw = recording.raw(robot, torque=torque, **select_options(ReadOptions, options))
-    cells = pd.DataFrame(np.hstack([raw.values["q"], raw.values["tau"]]))
-    return np.asarray(pd.util.hash_pandas_object(cells, index=False), dtype=np.uint64)
 
 
 def _moment_distance(a: Array, b: Array) -> float:

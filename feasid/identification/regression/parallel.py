@@ -378,7 +378,14 @@ def reduce_all(
     """Apply `job` to every log and add the results; `progress` is called with (done, all)."""
     tree = _Tree(len(logs))
     failed: list[tuple[int, LogFailure]] = []
-    for done, (k, result) in enumerate(_run_all(job, logs, workers, client), start=1):
+    results: Iterable[tuple[int, Reduced | Exception]]
+    if client is not None:
+        results = _run_on_cluster(job, logs, client)
+    elif workers > 1 and len(logs) > 1:
+        results = run_jobs(partial(result_or_error, job), logs, workers)
+    else:
+        results = ((k, result_or_error(job, log)) for k, log in enumerate(logs))
+    for done, (k, result) in enumerate(results, start=1):
         tree.add(k, result if isinstance(result, Reduced) else None)
         if not isinstance(result, Reduced):
             name = str(getattr(logs[k], "name", "")) or f"log {k + 1}"
@@ -410,18 +417,6 @@ class _Tree:
                 part = left + right if left is not None and right is not None else left or right
             level, k, width = level + 1, k // 2, (width + 1) // 2
         self.total = part
-
-
-def _run_all(
-    job: ReduceJob, logs: Sequence[Any], workers: int, client: Any
-) -> Iterator[tuple[int, Reduced | Exception]]:
-    if client is not None:
-        yield from _run_on_cluster(job, logs, client)
-    elif workers > 1 and len(logs) > 1:
-        yield from run_jobs(partial(result_or_error, job), logs, workers)
-    else:
-        for k, log in enumerate(logs):
-            yield k, result_or_error(job, log)
 
 
 def result_or_error(job: ReduceJob, log: Any) -> Reduced | Exception:

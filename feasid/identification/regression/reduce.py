@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -264,24 +265,15 @@ def assign_cutoff(
     if len(sources) == 1 or not fresh or options.get("cutoff") is not None:
         return [LogTask(s, options) for s in sources]
     known = [s.cutoff for s in sources if isinstance(s, Reduced)]
-    first, cutoff = (None, known[0]) if known else _first_cutoff(fresh, robot, options, measured)
+    first, cutoff = None, known[0] if known else None
+    for recording in fresh if not known else ():
+        torque = True if measured is None else measured
+        with suppress(FeasidError):  # reported with its name when its turn comes
+            cutoff = next(recording.motions(robot, torque=torque, **options)).cutoff
+            first = recording
+            break
     same = {**options, "cutoff": False if cutoff is None else cutoff}
     return [LogTask(s, options if s is first else same) for s in sources]
-
-
-def _first_cutoff(
-    fresh: Sequence[Recording],
-    robot: Robot,
-    options: Mapping[str, Any],
-    measured: Sequence[str] | None,
-) -> tuple[Recording | None, float | None]:
-    for recording in fresh:
-        try:
-            torque = True if measured is None else measured
-            return recording, next(recording.motions(robot, torque=torque, **options)).cutoff
-        except FeasidError:
-            continue  # reported with its name when its turn comes
-    return None, None
 
 
 def reduce_tasks(

@@ -279,7 +279,11 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
     known = np.nan_to_num(robot.values)
     missing = inverse_dynamics(robot, *limbs.motion, parameters=known) - limbs.torques
     names = [*limbs.forces]
-    jacobians = {name: _limb_jacobian(limbs, robot, name) for name in names}
+    jacobians = dict[str, tuple[Array, Rows]]()  # of a point in the joints of its limb, and these
+    for name, touch in ((name, limbs.contacts[name]) for name in names):
+        J = frame_jacobian(robot, limbs.motion.q, touch.body, touch.position)[:, 3:]
+        own = np.array([k for k in limbs.joints if np.abs(J[:, :, k]).max() > 0], dtype=np.intp)
+        jacobians[name] = J[:, :, own], own
     dead = {f.columns[0] for f in _constant_force_findings(limbs)}
     names = [n for n in names if jacobians[n][1].size and _contact_columns(n)[0] not in dead]
 
@@ -328,14 +332,6 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
             columns = _contact_columns(a)
             mistakes.append(_finding("late-force", text, "shift its columns", columns, lag=lag))
     return mistakes
-
-
-def _limb_jacobian(limbs: LimbEquations, robot: Robot, name: str) -> tuple[Array, Rows]:
-    """Jacobian (N, 3, own) of a contact's point in the joints of its limb, and these joints."""
-    touch = limbs.contacts[name]
-    rows = frame_jacobian(robot, limbs.motion.q, touch.body, touch.position)[:, 3:]
-    own = np.array([k for k in limbs.joints if np.abs(rows[:, :, k]).max() > 0], dtype=np.intp)
-    return rows[:, :, own], own
 
 
 def _force_delay(limbs: LimbEquations, name: str, fit: Any) -> float:

@@ -75,7 +75,11 @@ def _smoothed_velocities(
     window = np.ones(SMOOTHING) / SMOOTHING
     derived: list[Array] = []
     logged: list[Array] = []
-    parts = [part for rows in runs for part in _split_rows(raw.t, rows[~aside[rows]])]
+    parts = list[Rows]()
+    for rows in (rows[~aside[rows]] for rows in runs):
+        steps = np.diff(raw.t[rows])
+        jumps = (steps > GAP * np.median(steps)) | (steps <= 0) if len(steps) else steps > 0
+        parts += np.split(rows, np.flatnonzero(jumps) + 1) if len(steps) else []
     for rows in parts:
         if len(rows) < 5 * SMOOTHING:
             continue
@@ -92,14 +96,6 @@ def _smoothed_velocities(
     fine = np.isfinite(a).all(axis=1)
     fine &= np.isfinite(b).all(axis=1)
     return a[fine], b[fine]
-
-
-def _split_rows(t: Array, rows: Rows) -> list[Rows]:
-    """Rows split where time or row numbers jump."""
-    if len(rows) < 2:
-        return []
-    steps = np.diff(t[rows])
-    return np.split(rows, np.flatnonzero((steps > GAP * np.median(steps)) | (steps <= 0)) + 1)
 
 
 def _swap_finding(raw: Signals, i: int, j: int) -> Finding:

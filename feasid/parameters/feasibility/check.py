@@ -395,12 +395,12 @@ class Verdict(Displayed):
                 f"the margin found, {self.margin:.0e}, is less than solvers resolve, {NEARLY:.0e}; "
                 "some body is too small compared with the others, or nearly flat"
             )
+        rounding = f"rounding of K: {self.outcome.rounding:.1g} for bodies of {HEAVIEST[-1]:.0e} kg"
+        if -self.outcome.rounding < self.margin < 0 and np.isfinite(self.outcome.rounding):
+            return f"the margin found, {self.margin:.1g}, is less than the {rounding}"
+        seen = "feasible, but no point" if self.margin > 0 else "infeasible, but no contradiction"
         return (
-            f"the margin found, {self.margin:.1g}, is worth no more than the rounding of K, "
-            f"{self.outcome.rounding:.1g} for bodies of up to {HEAVIEST[-1]:.0e} kg"
-            if self.margin < 0
-            else f"a margin of {self.margin:.2g} seems feasible, but no point was found that "
-            f"satisfies it in exact arithmetic"
+            f"a margin of {self.margin:.2g} seems {seen} was found that holds exactly ({rounding})"
         )
 
     @property

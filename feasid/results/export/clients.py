@@ -55,7 +55,11 @@ class ClientRows:
     @classmethod
     def from_logs(cls, model: FittedModel, robot: Robot, logs: Iterable[Recording]) -> ClientRows:
         """Signals of a robot's bodies and springs on logs, prepared like the fitted log."""
-        springs = (_only_spring(d) for d in robot.drives if "k" in d.symbols)
+        springs = [
+            replace(d, symbols=("k",), values=robot.values[[robot.drive_columns(k)["k"]]],
+                    transition=0.0, features=())
+            for k, d in enumerate(robot.drives) if "k" in d.symbols
+        ]  # fmt: skip
         bodies = replace(robot, drives=tuple(springs), load_model=None)
         products = np.zeros((robot.dof, len(SIGNALS), len(SIGNALS)))
         width = _resting_accelerations(robot)
@@ -108,12 +112,6 @@ def _resting_accelerations(robot: Robot) -> Array:
 
 
 TINY = 1e-12  #: Value [rad/s^2] in place of a friction of zero.
-
-
-def _only_spring(drive: Any) -> Any:
-    values = dict(zip(drive.symbols, drive.values, strict=True))
-    return replace(drive, symbols=("k",), values=np.array([values["k"]]), transition=0.0,
-                   features=())  # fmt: skip
 
 
 def iterate_prepared_runs(

@@ -275,26 +275,25 @@ def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd
         high = np.where(of_log, value * factor, value + spread)
     source = np.where(variance >= PRIOR_SHARE * alone, "data", "prior")
     source = np.where(single & (np.abs(value) <= AT_BOUND * error), "bound", source)
-    free = np.isin(np.arange(rows.shape[1]), _nonnegative_columns(fit), invert=True)
-    nonnegative = (rows.min(axis=1) >= 0) & ~rows[:, free].any(axis=1)
+    # Masses, moments of inertia, and terms that dissipate cannot be negative.
+    signed = np.ones(rows.shape[1], dtype=bool)
+    signed[fit.robot.inertial_columns[:, [0, 3, 5, 9]]] = False
+    named = enumerate(fit.robot.parameter_names)
+    signed[[c for c, (_, s) in named if s in TERMS and TERMS[s].nonnegative]] = False
+    described = fit.description.values
+    unknown = rows[:, ~np.isfinite(described)].any(axis=1)
+    nonnegative = (rows.min(axis=1) >= 0) & ~rows[:, signed].any(axis=1)
     return pd.DataFrame(
         {
             "value": value,
             "std. err.": error,
             "[2.5 %": np.where(nonnegative, np.maximum(low, 0.0), low),
             "97.5 %]": high,
-            "description": _form_values(rows, fit.description.values),
+            "description": np.where(unknown, np.nan, rows @ np.nan_to_num(described)),
             "source": np.where(error == 0, "given", source),
         },
         index=pd.Index([plain(name) for name in names], name="parameter"),
     )
-
-
-def _nonnegative_columns(fit: FittedModel) -> list[int]:
-    """Parameters that cannot be negative: masses, moments of inertia, and terms that dissipate."""
-    inertial = fit.robot.inertial_columns[:, [0, 3, 5, 9]].ravel()
-    names = enumerate(fit.robot.parameter_names)
-    return [*inertial, *(c for c, (_, s) in names if s in TERMS and TERMS[s].nonnegative)]
 
 
 TOLD = 1e-9
@@ -319,13 +318,6 @@ def _data_variance(r: Array, forms: Array) -> Array:
 
 SEEN = 1e-9
 """Of the largest singular value: directions below it are not seen."""
-
-
-def _form_values(rows: Array, values: Array) -> Array:
-    """Values of forms; NaN where one needs a value that is NaN."""
-    known = np.isfinite(values)
-    out = rows @ np.where(known, values, 0.0)
-    return np.asarray(np.where(rows[:, ~known].any(axis=1), np.nan, out))
 
 
 def _coefficient_text(frame: pd.DataFrame) -> str:
