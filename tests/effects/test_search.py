@@ -48,7 +48,6 @@ def test_values_are_those_of_least_squares_on_the_rows():
 
 
 def test_savings_are_those_of_least_squares_without_the_fold():
-    """For each candidate, at one joint or two, also behind an effect that entered."""
     rows, grams = grams_with([1.0, 0.3])
     single = [(EffectAt(k, j),) for k in ("spring", "direction") for j in (0, 1)]
     chosen, fold = [EffectAt("spring", 0)], grams.fold_of(False)
@@ -80,8 +79,7 @@ def test_savings_are_those_of_least_squares_without_the_fold():
 
 def test_a_search_holds_no_matrix_of_all_columns():
     """24 joints with the waves of all: one matrix takes 50 MB, and one of each fold was held."""
-    joints, nb, waves = 24, 200, 48
-    rng, items, grams = np.random.default_rng(1), {}, []
+    joints, nb, waves, rng, items, grams = 24, 200, 48, np.random.default_rng(1), {}, []
     for j in range(joints):
         for w in range(waves):
             items[EffectAt("ripple", j, float(w))] = nb + 2 * (j * waves + w) + np.arange(2)

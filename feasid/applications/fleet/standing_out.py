@@ -61,11 +61,8 @@ def find_standing_out(fits: Mapping[str, Fit]) -> dict[str, list[Note]]:
 
 def _findings(fitted: Fit) -> Iterator[Note]:
     """What is wrong with a robot's logs, without the advice for its fit after a semicolon."""
-    two = fitted.comparison is not None and len(fitted.comparison.names) == 2
     for n in fitted.notes:
-        # Of two logs without a third that agrees with one, all that changes by the day differs.
-        daily = two and n.values.get("kind") == "everything"
-        if n.values.get("confirmed") and "level" in n.values and not daily:
+        if n.values.get("confirmed") and "level" in n.values:
             yield Note(n.partition(";")[0], n.code, **n.values)
 
 

@@ -55,11 +55,11 @@ that fades after the start as a share of that which stays."""
 MOST_JOINTS = 12
 """Joints up to which effects of set-up and run are tried: memory grows with the fourth power."""
 
-CHANGES = ("friction", "offset", "gain")
+CHANGES: tuple[Kind, ...] = ("friction", "offset", "gain")
 """Differences of a joint that are followed from log to log."""
 
 STAGES: tuple[tuple[tuple[Kind, ...], tuple[Kind, ...]], ...] = (
-    (("friction", "offset", "gain"), ("load", "tilt", "delay", "zero", "warm-up")),
+    (CHANGES, ("load", "tilt", "delay", "zero", "warm-up")),
     (("friction", "offset"), ("gain",)),
     ((), ("load", "friction", "offset", "gain", "everything")),
 )
@@ -108,7 +108,7 @@ class Difference:
             "offset": f"torque offset of {self.place} {self.size:+.2g} N m or N",
             "gain": f"torques of {self.place} times {self.size:.2f}",
             "tilt": f"the direction of gravity, by {self.size:.2g} degrees",
-            "delay": f"torques that are {self.size:+.2g} ms later",
+            "delay": f"torques that are late by {self.size:.2g} ms",
             "zero": f"the zero of {self.place}, by {self.size:+.2g} degrees",
             "warm-up": f"joints that warm up: friction times {self.size:.2g} at its beginning",
             "everything": "everything: another robot, or another setup",
@@ -135,13 +135,12 @@ class LogComparison:
     def __post_init__(self) -> None:
         count, shape = len(self.names), (len(self.names), len(self.joints) + 1)
         lengths = {len(self.seconds), len(self.samples), len(self.information)}
-        logs = {d.log for d in self.differences}
         if lengths != {count} or {self.errors.shape, self.left_out.shape} != {shape}:
             raise ValueError(f"a comparison of {count} logs has numbers of others")
         if self.changes.shape != (count, len(self.joints), len(CHANGES), 2):
             raise ValueError(f"changes of {count} logs have the shape {self.changes.shape}")
-        if not logs <= set(range(count)):
-            raise ValueError(f"differences are of logs {sorted(logs)}, of {count}")
+        if not {d.log for d in self.differences} <= {*range(count)}:
+            raise ValueError(f"a comparison of {count} logs has differences of others")
 
     @property
     def table(self) -> pd.DataFrame:
@@ -412,7 +411,7 @@ class _Comparison:
         normal[range(self.size, size), range(self.size, size)] += 1.0
         scale = np.sqrt(np.diag(normal))
         inverse = np.linalg.pinv(normal / np.outer(scale, scale), hermitian=True)
-        inverse /= np.outer(scale, scale)
+        inverse = inverse / np.outer(scale, scale)
         return np.asarray(inverse), np.asarray(inverse @ right), maps
 
     def behind(self, days: Sequence[Kind]) -> list[Array]:
@@ -465,19 +464,15 @@ class _Comparison:
                 every = [*self.candidates, self.everything]
                 falls = {k: self.falls(grams[k], k, every, solved)
                          for k in range(len(self.logs)) if k not in dict(active)}  # fmt: skip
-                most = {k: f[-1] / noise[k] for k, f in falls.items()}
-                worst = []
-                for k in sorted(falls, key=lambda k: -most[k]):
-                    others = [most[j] for j in falls if j != k]
-                    usual = float(np.median(others)) if len(others) > 1 else 0.0
-                    best = int(np.argmax(falls[k][:-1]))
-                    enough = falls[k][best] / noise[k] >= ENOUGH * (most[k] - usual)
-                    worst += [(k, every[best])] if enough else []
-                    worst.append((k, self.everything))
-                results = (
-                    self.examine(k, c, active, noise, days) for k, c in worst if c.kind in kinds
-                )
-                difference = next((d for d in results if d is not None), None)
+                worst = list[_Active]()
+                for k in sorted(falls, key=lambda k: -falls[k][-1] / noise[k]):
+                    *single, most = falls[k]
+                    best, usual = int(np.argmax(single)), self.usual_change(k, active, grams)
+                    enough = single[best] >= ENOUGH * (most - np.nan_to_num(usual))
+                    worst += [*([(k, every[best])] if enough else []), (k, self.everything)]
+                tried = (k for k in worst if k[1].kind in kinds)
+                results = (self.examine(*pair, active, noise, days) for pair in tried)
+                difference = next(filter(None, results), None)
                 if difference is None:
                     break
                 active.append((difference[1].log, difference[0]))
@@ -493,6 +488,8 @@ class _Comparison:
         days: Sequence[Kind],
     ) -> tuple[_Candidate, Difference] | None:
         """The difference, if it is large, stands out from the other logs, and is not by chance."""
+        if candidate is self.everything and len(self.logs) < len(active) + 3:
+            days = CHANGES  # beside two logs none shows what changes from day to day
         trial, grams = [*active, (log, candidate)], self.behind(days)
         solved = self.solve(trial, grams, bool(days))
         size = self._size(log, candidate, solved[1])
@@ -515,13 +512,17 @@ class _Comparison:
 
     def is_another_robot(self, log: int, trial: Sequence[_Active]) -> bool:
         """Whether a log differs in everything, too, more than the others do from day to day."""
-        before, after = (self.solve(active, self.grams) for active in (trial[:-1], trial))
-        every = [self.everything]
-        first, left = (self.falls(self.grams[log], log, every, x)[0] for x in (before, after))
-        others = [self.falls(self.grams[k], k, every, after)[0]
-                  for k in range(len(self.logs)) if k not in dict(trial)]  # fmt: skip
-        usual = float(np.median(others)) if len(others) > 1 else np.inf
-        return left > (1.0 - ENOUGH) * first + STANDS_OUT * usual
+        solved = (self.solve(active, self.grams) for active in (trial, trial[:-1]))
+        left, first = (self.falls(self.grams[log], log, [self.everything], x)[0] for x in solved)
+        usual = STANDS_OUT * self.usual_change(log, trial, self.grams)
+        return bool(left > (1.0 - ENOUGH) * first + usual)  # False of two logs
+
+    def usual_change(self, log: int, active: Sequence[_Active], grams: Sequence[Array]) -> float:
+        """What everything explains in the others, around these alone; NaN of fewer than two."""
+        alone = self.solve([], [g * (k != log) for k, g in enumerate(grams)])
+        others = [self.falls(g, k, [self.everything], alone)[0]
+                  for k, g in enumerate(grams) if k not in {log, *dict(active)}]  # fmt: skip
+        return float(np.median(others)) if len(others) > 1 else np.nan
 
     def held_out(self, log: int, active: Sequence[_Active]) -> HeldOut:
         """Squared errors of a log's folds, each with the model of all other folds, by joint."""
@@ -566,9 +567,8 @@ class _Comparison:
         kind, limit = candidate.kind, LIMIT * DAILY.get(candidate.kind, 0.0)
         if kind in ("friction", "gain"):
             return abs(float(np.log(size))) > limit
-        if kind == "offset":
-            return abs(size) > LIMIT * candidate.unit / WIDE
         said = {"load": self.mass, "delay": 1e3, "tilt": DEGREES, "zero": DEGREES}
+        said["offset"] = candidate.unit / (WIDE * DAILY["offset"])
         return kind == "everything" or abs(size - (kind == "warm-up")) > limit * said.get(kind, 1.0)
 
     # -- numbers of each log -------------------------------------------------------------------
@@ -590,8 +590,8 @@ class _Comparison:
         out = np.full((self.dof, len(CHANGES), 2), np.nan)
         for k, c in enumerate(chosen):
             size = np.array([values[k], np.sqrt(inverse[k, k])]) * c.unit
-            place = joints.index(c.place), CHANGES.index(c.kind)
-            out[place] = size + (0.0 if c.kind == "offset" else [1.0, 0.0])
+            size = size + (0.0 if c.kind == "offset" else [1.0, 0.0])
+            out[joints.index(c.place), CHANGES.index(c.kind)] = size
         return out
 
     def errors(self, log: int, values: Array) -> Array:
