@@ -479,6 +479,7 @@ def calls(s):
         "ExternalTorque.export_c": lambda: call(s.observer.export_c, path=s.new(".c")),
         "ContactEstimate.wrench": lambda: call(s.contact.wrench, link="upper"),
         "Payload.to": lambda: call(s.loaded.to, maker="franka"),
+        "OnlineFit.restore": lambda: call(s.online.restore, state=s.online.state()),
         "OnlineFit.save": lambda: call(s.online.save, path=s.new(".feasid")),
         "OnlineFit.update": lambda: call(s.online.update, q=one, tau=one),
         "OnlineFit.extend": lambda: call(s.online.extend, q=q, tau=q),

@@ -18,7 +18,6 @@ import pytest
 import feasid
 from feasid.identification.effects.corrections import LogCorrection
 from feasid.identification.effects.joint_terms import drive_key
-from feasid.identification.effects.table import EFFECTS
 from feasid.robot.joint_terms import RIPPLE, SEARCHED
 
 from .arms import RATE
@@ -74,7 +73,7 @@ def verdict(world, fit, folder):
     )
     have = {drive_key(d): {*d.symbols} for d in fit.robot.drives}
     for e in fit.selected:
-        words = EFFECTS[e.effect].terms if e.entered else ()
+        words = e.at.effect.terms if e.entered else ()
         needed = {s for w in words[:1] for s in SEARCHED[w]} - {*RIPPLE[2:]}
         assert needed <= have.get(e.joint, set()), e
 

@@ -312,7 +312,9 @@ class FittedModel:
         if not rows and cutoff:
             columns = [int(c) for c in self.base.independent]
             former = RowFormer(self.base.robot, columns, cutoff)
-            runs = (run for log in self.logs if not log.streamed for run in self.runs_of(log))
+            runs = (
+                run for log in self.logs if not log.streamed for run in runs_as_fitted(self, log)
+            )
             rows = tuple(x for run in runs if (x := former.rows_of(run)) is not None)
         return HeldOutRows.from_rows(self._cross_validation, rows, self.torque_shift)
 
@@ -442,14 +444,6 @@ class FittedModel:
         """
         covariance = self.estimate.prediction_covariance
         return None if covariance is None else np.asarray(self.base.K @ covariance @ self.base.K.T)
-
-    def runs_of(self, recording: Recording) -> Iterator[Run]:
-        """Runs of a log in memory of the same robot and sensors, without the fit's corrections."""
-        measured, robot = self.base.experiment.measured_joints, self.base.robot
-        torque = True if measured is None else measured
-        for run in recording.motion(robot, torque=torque, **self.test_options()).runs:
-            if run.free is None:
-                yield self.calibration.correction.with_warm_friction(run, robot)
 
     # -- other logs ----------------------------------------------------------------------------
 
@@ -592,3 +586,12 @@ def provenance(fit: FittedModel) -> dict[str, Any]:
         "logs": [{"name": r.name, "sha256": content_digest(r)} for r in fit.logs],
         "samples": fit.reduced.samples,
     }
+
+
+def runs_as_fitted(fit: FittedModel, recording: Recording) -> Iterator[Run]:
+    """Runs of a log in memory of the same robot and sensors, without the fit's corrections."""
+    measured, robot = fit.base.experiment.measured_joints, fit.base.robot
+    torque = True if measured is None else measured
+    for run in recording.motion(robot, torque=torque, **fit.test_options()).runs:
+        if run.free is None:
+            yield fit.calibration.correction.with_warm_friction(run, robot)

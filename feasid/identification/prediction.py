@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.core.errors import InputError
 from feasid.core.notes import Note
-from feasid.identification.fitted import FittedModel, raw_error
+from feasid.identification.fitted import FittedModel, raw_error, runs_as_fitted
 from feasid.identification.regression.duplicates import find_leakage, find_shared_rows
 from feasid.identification.regression.reduce import open_sources, reduce, restrict_terms
 from feasid.identification.regression.rows import Rows
@@ -91,7 +91,7 @@ def _rows_as_fitted(fit: FittedModel, source: Any) -> Rows | None:
     if not isinstance(source, Recording) or source.streamed or not cutoff:
         return None
     # Copies: what is formed of them goes with them, log by log.
-    runs = [replace(run) for run in fit.runs_of(source)]
+    runs = [replace(run) for run in runs_as_fitted(fit, source)]
     measured, robot = fit.base.experiment.measured_joints, fit.base.robot
     joints = [j for j, name in enumerate(robot.joints) if measured is None or name in measured]
     rows = Rows(robot, [int(c) for c in fit.base.independent], cutoff, runs, joints)

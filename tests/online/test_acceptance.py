@@ -146,7 +146,7 @@ def test_only_what_a_load_changes_is_forgotten():
     before = rng.standard_normal(base.size)
     load = np.asarray(base.K)[:, robot.inertial_columns[2]] @ rng.standard_normal(10)
     R = np.linalg.qr(rng.standard_normal((80, base.size)), mode="r")
-    kept, possible = InvariantEquations(100), PossibleChanges(base, None)
+    kept, possible = InvariantEquations(100, base.size), PossibleChanges(base, None)
     kept.set_from(np.column_stack([R, R @ before]), possible.subspace(0))
     empty = np.zeros((base.size, base.size)), np.zeros(base.size)
     A, b = kept.combined_with(*empty)
