@@ -142,8 +142,9 @@ def test_every_real_file_comes_out_possible_and_otherwise_the_same(path, metric,
     try:
         repair = correct_file(path, metric)
     except FeasidError:
-        assert "<link" not in path.read_text()
-        return
+        if "<link" not in path.read_text():
+            return
+        repair = correct_file(path, metric, fill=True)  # a link has an inertia and no mass
     ready = correct_file(path, metric, for_="mujoco")
     assert ready.after.status == "feasible"
     mujoco.MjModel.from_xml_string(without_geometry(ready.data.decode()))

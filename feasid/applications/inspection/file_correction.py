@@ -98,12 +98,12 @@ def correct_file(
         raise InputError(f"for_={for_!r}{hint}: known are {', '.join(PROGRAMS)}", option="for_")
     thin = PROGRAMS[for_] if for_ else (0.0, 0.0)
     for link in (r.link for r in old_check.links if _is_wrong(r, *thin)):
-        if not link.mass or link.moments is None:
-            where, line = f"{link.path}:{link.line}: link {link.name!r}", link.line
-            what = f"{where} has an inertia but no mass: give it one"
-            raise InputError(what, link=link.name, line=line)
-        inertia = judge.closest_inertia(link.mass, link.moments, metric, margin)
-        changes += (Change(link, inertia),)
+        mass = link.mass or (Fraction(repr(FILL_MASS)) if fill or for_ else None)
+        if not mass or link.moments is None:
+            what = f"has an inertia but no mass: give it one (fill gives {FILL_MASS:g} kg)"
+            where = f"{link.path}:{link.line}: link {link.name!r}"
+            raise InputError(f"{where} {what}", link=link.name, line=link.line)
+        changes += (Change(link, judge.closest_inertia(mass, link.moments, metric, margin)),)
     if fill or for_:
         changes += tuple(_fill_weightless(old_check, margin, {c.link.name for c in changes}))
     if total_mass is not None:
