@@ -52,7 +52,7 @@ def test_savings_are_those_of_least_squares_without_the_fold():
     single = [(EffectAt(k, j),) for k in ("spring", "direction") for j in (0, 1)]
     chosen, fold = [EffectAt("spring", 0)], grams.fold_of(False)
     groups = [*single[1:], (EffectAt("direction", 0), EffectAt("direction", 1))]
-    saved = _Folds(grams, chosen, False, groups).saved(groups)
+    saved = _Folds(grams, chosen, False, groups).savings(groups)
     wide = np.zeros((2, BLOCKS * ROWS, NB + 4))
     for k, X in enumerate(rows):
         wide[k][:, grams.joints[k].places[:-1]] = X[:, :-1]

@@ -94,7 +94,6 @@ def test_an_undecided_verdict_says_that_some_body_is_too_small(monkeypatch):
 
 
 def test_an_undecided_verdict_prints_margin_and_rounding(monkeypatch):
-    """Bounds that clash, were their multipliers lost."""
     monkeypatch.setattr(InfeasibilityProver, "from_solver", lambda *_: iter(()))
     text = undecided(monkeypatch, OLD, "contradicting", 0).explain()
     assert "seems infeasible, but no contradiction was found" in text

@@ -63,14 +63,14 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
             continue
         twin = description.by_name.get(twin_name(link.name, description.by_name) or "")
         usable = twin is not None and twin.mass and twin.mass > 0 and twin.moments
-        beside = Surroundings(longest, link, places[link.name], twin if usable else None)
+        around = Surroundings(longest, link, places[link.name], twin if usable else None)
         hints = [*_contradicting_triangle(description, link)]
         hints += _causes_in_numbers(mass, moments, verdicts[link.name])
         if mass > 0:
             silent = any(c.code in ("placeholder", "residue") for c in hints)
-            found = [*_causes_by_reading(beside, verdicts, silent)]
-            hints += [*found, *_causes_in_geometry(beside, found, silent)]
-            hints += _causes_by_twin(beside, verdicts, found)
+            found = [*_causes_by_reading(around, verdicts, silent)]
+            hints += [*found, *_causes_in_geometry(around, found, silent)]
+            hints += _causes_by_twin(around, verdicts, found)
         if link.name in copies:
             hints.append(copies[link.name])
         if hints:
@@ -136,26 +136,26 @@ ENDINGS = {
 
 
 def _causes_by_reading(
-    beside: Surroundings, verdicts: Mapping[str, LinkVerdict], silent: bool
+    around: Surroundings, verdicts: Mapping[str, LinkVerdict], silent: bool
 ) -> Iterator[Cause]:
     """What the numbers were meant to be, if one mistake explains them."""
-    possible, twin = verdicts[beside.link.name].possible, beside.twin
+    possible, twin = verdicts[around.link.name].possible, around.twin
     if silent and possible:
         return
-    candidates = [*readings(beside.link)]
-    values = scores(candidates, beside)
+    candidates = [*readings(around.link)]
+    values = scores(candidates, around)
     best = values.max()
     if possible and best < values[0] + BETTER:
         return
     if possible and twin is not None and verdicts[twin.name].possible:
         # Of two links that contradict each other the less usual one is wrong.
-        back = Surroundings(beside.offset, twin, (), beside.link)
+        back = Surroundings(around.offset, twin, (), around.link)
         if scores([*readings(twin)], back).max() > best + TIE:
             return
     named: set[str] = set()
     for k in np.argsort(-values, kind="stable"):
         found = candidates[k]
-        cause = _cause_of_reading(found, beside, possible)
+        cause = _cause_of_reading(found, around, possible)
         if not values[k] >= max(best - WORSE, -1e300) or (possible and named) or cause is None:
             return
         if found.code not in named:
@@ -163,26 +163,26 @@ def _causes_by_reading(
             yield cause
 
 
-def _cause_of_reading(found: Reading, beside: Surroundings, possible: bool) -> Cause | None:
+def _cause_of_reading(found: Reading, around: Surroundings, possible: bool) -> Cause | None:
     """A reading with what speaks for it; None where nothing does that a possible link needs."""
     evidence: dict[str, float | str | Sequence[float]] = {"reading": found.text}
-    like, gyration, bound = likeness(found, beside), beside.gyration(), beside.bound
+    like, gyration, bound = likeness(found, around), around.gyration(), around.bound
     if possible and not like:
         small = found.code == "frame" and gyration <= bound
-        if small or found.code not in BY_SIZE or beside.gyration(found) > bound:
+        if small or found.code not in BY_SIZE or around.gyration(found) > bound:
             return None
         evidence |= {"radius_of_gyration": gyration, "reach": bound}
-    now = f"the radius of gyration is {gyration:.3g} m, but no {beside.words}"
+    now = f"the radius of gyration is {gyration:.3g} m, but no {around.words}"
     if found.code in ("inertia-unit", "mass-unit"):
         if gyration <= bound:
-            evidence["density"] = density = ellipsoid_density(beside.link)
+            evidence["density"] = density = ellipsoid_density(around.link)
             now = f"mass and moments are those of a body of {density:.2g} kg/m^3"
         return Cause(found.code, f"{now}: {found.text}?", evidence)
     result = f"fits; now {now}" if possible else "is possible"
     result = "is that of a uniform body of its shapes" if like else result
-    if like == "twin" and beside.twin is not None:
-        result = f"equals that of its mirror image {beside.twin.name!r}"
-        evidence["twin"] = beside.twin.name
+    if like == "twin" and around.twin is not None:
+        result = f"equals that of its mirror image {around.twin.name!r}"
+        evidence["twin"] = around.twin.name
     text = f"with {found.text} the inertia {result}{ENDINGS.get(found.code, '')}"
     return Cause(found.code, text, evidence)
 
@@ -191,9 +191,9 @@ def _cause_of_reading(found: Reading, beside: Surroundings, possible: bool) -> C
 
 
 def _causes_in_geometry(
-    beside: Surroundings, found: Sequence[Cause], silent: bool
+    around: Surroundings, found: Sequence[Cause], silent: bool
 ) -> Iterator[Cause]:
-    link, shapes, (low, high) = beside.link, beside.shapes, DENSITIES
+    link, shapes, (low, high) = around.link, around.shapes, DENSITIES
     told = silent or any(c.code in BY_SIZE for c in found)
     mass, density = float(link.mass or 1), 0.0
     if shapes:
@@ -219,9 +219,9 @@ def _causes_in_geometry(
         distance, size = float(np.linalg.norm(outside)), float(np.linalg.norm(upper - lower))
         far, place = BESIDE, "outside the box around the collision shapes"
     else:  # the offsets between joints say how large the robot is
-        distance = min(float(np.linalg.norm(link.com - x)) for x in (np.zeros(3), *beside.joints))
-        far, size = FAR, beside.offset * (not link.shapes)
-        place = f"from every joint of the link, but no {beside.words}"
+        distance = min(float(np.linalg.norm(link.com - x)) for x in (np.zeros(3), *around.joints))
+        far, size = FAR, around.offset * (not link.shapes)
+        place = f"from every joint of the link, but no {around.words}"
     if size and distance > far * size:
         unit = " (mm instead of m?)" if distance > 50 * far**0.2 * size else ""
         yield Cause(
@@ -229,11 +229,11 @@ def _causes_in_geometry(
             f"the centre of mass lies {distance:.3g} m {place}{unit}",
             {"distance": distance, "com": link.com.tolist()},
         )
-    if shapes and not told and beside.gyration() > TOO_WIDE * beside.bound:
+    if shapes and not told and around.gyration() > TOO_WIDE * around.bound:
         yield Cause(
             "inertia-unit",
-            f"the radius of gyration is {beside.gyration():.3g} m, but no {beside.words}",
-            {"radius_of_gyration": beside.gyration(), "reach": beside.bound},
+            f"the radius of gyration is {around.gyration():.3g} m, but no {around.words}",
+            {"radius_of_gyration": around.gyration(), "reach": around.bound},
         )
 
 
@@ -264,9 +264,9 @@ def twin_name(name: str, known: Mapping[str, Link]) -> str | None:
 
 
 def _causes_by_twin(
-    beside: Surroundings, verdicts: Mapping[str, LinkVerdict], found: Sequence[Cause]
+    around: Surroundings, verdicts: Mapping[str, LinkVerdict], found: Sequence[Cause]
 ) -> Iterator[Cause]:
-    link, twin = beside.link, beside.twin
+    link, twin = around.link, around.twin
     if twin is None or any("twin" in cause.evidence for cause in found):
         return
     name = twin.name

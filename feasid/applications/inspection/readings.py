@@ -189,7 +189,7 @@ def _orders(six: list[float]) -> Iterator[Numbers]:
         yield "order", f"{MOMENTS[a]} and {MOMENTS[b]} exchanged", swapped, RARER
 
 
-def scores(candidates: list[Reading], beside: Surroundings) -> Array:
+def scores(candidates: list[Reading], around: Surroundings) -> Array:
     """Prior and measures of each reading, shape (n,); -inf for an impossible one."""
     masses = np.array([x.mass for x in candidates])
     tensors = np.array([x.tensor for x in candidates])
@@ -201,31 +201,31 @@ def scores(candidates: list[Reading], beside: Surroundings) -> Array:
     out = np.array([PRIORS.get(x.code, 0.0) - x.rarity for x in candidates])
     gyration = np.sqrt(share.sum(axis=1) / masses)
     out += _usual(_log_density(masses, share), DENSITY)
-    if beside.offset > 0:
-        out += _usual(np.log(gyration / beside.offset), SIZE)
+    if around.offset > 0:
+        out += _usual(np.log(gyration / around.offset), SIZE)
     out += _usual(np.log(np.clip(second[:, 0] / size, 1e-12, 0.1)), THINNESS)
-    if beside.shapes:
+    if around.shapes:
         largest = np.sqrt(np.maximum(np.linalg.eigvalsh(tensors)[:, 2], 0) / masses)
-        out += _usual(np.log(np.maximum(largest, TINY) / beside.bound), REACH)
-        out += np.where(largest > beside.bound, BEYOND, 0.0)
+        out += _usual(np.log(np.maximum(largest, TINY) / around.bound), REACH)
+        out += np.where(largest > around.bound, BEYOND, 0.0)
     for kind in EQUAL_RTOL:
-        out += EQUAL * _equal(tensors / masses[:, None, None], beside, kind)
+        out += EQUAL * _equal(tensors / masses[:, None, None], around, kind)
     return np.where(possible, out, -np.inf)
 
 
-def likeness(found: Reading, beside: Surroundings) -> str:
+def likeness(found: Reading, around: Surroundings) -> str:
     """What a reading equals: "twin", "uniform", or "" for neither."""
     one = found.tensor[None] / found.mass
-    return next((kind for kind in EQUAL_RTOL if _equal(one, beside, kind)[0]), "")
+    return next((kind for kind in EQUAL_RTOL if _equal(one, around, kind)[0]), "")
 
 
-def _equal(tensors: Array, beside: Surroundings, kind: str) -> Array:
+def _equal(tensors: Array, around: Surroundings, kind: str) -> Array:
     """Whether inertias per mass (n, 3, 3) are those of the twin, or of a uniform body."""
-    link, twin, others = beside.link, beside.twin, []
+    link, twin, others = around.link, around.twin, []
     rotation = np.eye(3) if link.place is None else link.place.rotation
     turned = rotation @ tensors @ rotation.T
-    if kind == "uniform" and beside.shapes:
-        sigma = second_moments_of_shapes(beside.shapes, link.com)
+    if kind == "uniform" and around.shapes:
+        sigma = second_moments_of_shapes(around.shapes, link.com)
         others = [np.trace(sigma) * np.eye(3) - sigma]
     elif kind == "twin" and twin is not None and twin.mass and twin.tensor.any():
         # Which axes are mirrored, the centres of mass say.

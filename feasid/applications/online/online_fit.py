@@ -287,11 +287,11 @@ class OnlineFit(Learner):
         for name, part in parts.items():
             restore_part(part, record.state[name])
         if record.estimates:
-            estimates = [self._verified(values) for values in record.estimates]
+            estimates = [self._checked_estimate(values) for values in record.estimates]
             self._last, self._latest = estimates[0], estimates[-1]
             self._unsuited = self._last if record.unsuited else None
 
-    def _verified(self, values: Mapping[str, Any]) -> OnlineEstimate:
+    def _checked_estimate(self, values: Mapping[str, Any]) -> OnlineEstimate:
         """An estimate of a file, once more verified."""
         estimate: OnlineEstimate = construct(OnlineEstimate, {"base": self.base, **values})
         evidence, size, dof = estimate.decision.evidence, self.base.size, self.robot.dof

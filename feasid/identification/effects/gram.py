@@ -108,6 +108,7 @@ class BlockGrams:
         self.joints, self.items, self.scales = tuple(joints), dict(items), scales
         self.root, self.nb = root, len(root)  #: P = root root', (nb, nb)
         self.size = self.nb + len(scales)
+        self.residual: Places = np.array([self.size], dtype=np.intp)  #: Its place.
         self.count = len(self.joints[0].blocks)
         self.weights = np.ones(len(self.joints))
         self.local = np.full((len(self.joints), self.size + 1), -1, dtype=np.intp)
@@ -117,11 +118,6 @@ class BlockGrams:
         values, vectors = np.linalg.eigh(np.eye(self.nb) - total.part(beta, beta))
         self.prior = (vectors * np.maximum(values, 1e-9)) @ vectors.T
         self.pull = -total.part(beta, self.residual)[:, 0]
-
-    @property
-    def residual(self) -> Places:
-        """Place of the residual."""
-        return np.array([self.size], dtype=np.intp)
 
     @property
     def total(self) -> GramSum:
@@ -136,8 +132,7 @@ class BlockGrams:
 
     def columns(self, effects: Sequence[EffectAt]) -> Places:
         """Places of the columns of these effects."""
-        none = [np.zeros(0, dtype=np.intp)]
-        return np.concatenate([*none, *(self.items[m] for m in effects)])
+        return np.concatenate([np.zeros(0, dtype=np.intp), *(self.items[m] for m in effects)])
 
     def system(self, use: Places, gram: GramSum) -> tuple[Array, Array]:
         """Normal equations of beta and effects with their priors."""
@@ -209,8 +204,9 @@ class BlockGrams:
         own_places = {j: list[int]() for j in rows.joints}
         items, scales, end = dict[EffectAt, Places](), list[Array](), len(root)
         for at in effects:
-            columns = np.concatenate(columns_of(rows, at, model, trial.beta, gravity), axis=2)
-            felt = [at.joint] if at.joint >= 0 else [*rows.joints]
+            columns = columns_of(rows, at, model, trial.beta, gravity).T
+            columns = columns.reshape(len(columns), len(rows.joints), -1)  # (size, joints, rows)
+            felt = [rows.joints.index(at.joint)] if at.joint >= 0 else slice(None)
             size = np.sqrt(np.mean(columns[:, felt] ** 2, axis=(1, 2)))
             largest[at.kind] = max(largest.get(at.kind, 0.0), float(size.max()))
             if not (size > TINY * largest[at.kind]).all():
@@ -219,9 +215,9 @@ class BlockGrams:
             scale = natural[at.joint] / size if unit is None else np.full(len(size), unit)
             items[at] = np.arange(end, end + len(scale))
             scales.append(scale)
-            for j in rows.joints:
-                if columns[:, j].any():
-                    own_columns[j].append(columns[:, j].T * scale)
+            for j, column in zip(rows.joints, columns.transpose(1, 2, 0), strict=True):
+                if column.any():
+                    own_columns[j].append(column * scale)
                     own_places[j] += items[at].tolist()
             end += len(scale)
         block, count = blocks_of(rows)

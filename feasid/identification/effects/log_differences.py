@@ -63,7 +63,7 @@ STAGES: tuple[tuple[tuple[Kind, ...], tuple[Kind, ...]], ...] = (
     (("friction", "offset"), ("gain",)),
     ((), ("load", "friction", "offset", "gain", "everything")),
 )
-"""Ordinary changes that every log may have, and the differences that are sought beside them: more
+"""Ordinary changes that every log may have, and the differences that are sought next to them: more
 friction hides a gain. Friction and offsets themselves are compared with those of other logs."""
 
 LIMIT = 3.6
@@ -329,11 +329,11 @@ def _offered_effects(robot: Robot) -> list[tuple[Kind, str, list[EffectAt]]]:
 def _effect_columns(rows: Rows, at: EffectAt, robot: Robot, beta: Array) -> Array:
     """Columns of an effect, (rows, size); a warm-up's is a joint's friction, larger at first."""
     if at.kind != "warm-up":
-        return Rows.stack(rows, columns_of(rows, at, robot, beta, robot.gravity))
+        return columns_of(rows, at, robot, beta, robot.gravity)
     seconds = at.number * max(float(part.run.t[-1]) for part in rows.parts)
-    by_run = columns_of(rows, replace(at, number=seconds), robot, beta, robot.gravity)
+    cold = columns_of(rows, replace(at, number=seconds), robot, beta, robot.gravity)
     own = friction_by_drive(robot, robot.values).get(robot.joints[at.joint], {})
-    return np.asarray(Rows.stack(rows, by_run) @ [[own.get(s, 0.0)] for s in ("fc", "fv")])
+    return np.asarray(cold @ [[own.get(s, 0.0)] for s in ("fc", "fv")])
 
 
 _Active = tuple[int, _Candidate]
@@ -471,7 +471,7 @@ class _Comparison:
                     enough = single[best] >= ENOUGH * (most - np.nan_to_num(usual))
                     worst += [*([(k, every[best])] if enough else []), (k, self.everything)]
                 tried = (k for k in worst if k[1].kind in kinds)
-                results = (self.examine(*pair, active, noise, days) for pair in tried)
+                results = (self.examine(*pair, active, noise, days, grams) for pair in tried)
                 difference = next(filter(None, results), None)
                 if difference is None:
                     break
@@ -486,11 +486,12 @@ class _Comparison:
         active: list[_Active],
         noise: Sequence[float],
         days: Sequence[Kind],
+        grams: Sequence[Array],
     ) -> tuple[_Candidate, Difference] | None:
         """The difference, if it is large, stands out from the other logs, and is not by chance."""
         if candidate is self.everything and len(self.logs) < len(active) + 3:
-            days = CHANGES  # beside two logs none shows what changes from day to day
-        trial, grams = [*active, (log, candidate)], self.behind(days)
+            days, grams = CHANGES, self.behind(CHANGES)  # no third log shows what days change
+        trial = [*active, (log, candidate)]
         solved = self.solve(trial, grams, bool(days))
         size = self._size(log, candidate, solved[1])
         if not self._is_large(candidate, size):
@@ -498,9 +499,8 @@ class _Comparison:
         others = [self.falls(grams[k], k, [candidate], solved)[0] / noise[k]
                   for k in range(len(self.logs)) if k not in dict(trial)]  # fmt: skip
         usual = float(np.median(others)) if len(others) > 1 else 0.0
-        explained = self.falls(grams[log], log, [candidate], self.solve(active, grams, bool(days)))[
-            0
-        ]
+        before = self.solve(active, grams, bool(days))
+        explained = self.falls(grams[log], log, [candidate], before)[0]
         if explained / noise[log] < STANDS_OUT * usual + BARELY:
             return None
         daily = [(log, replace(c, columns=c.columns / WIDE)) for c in self.candidates
@@ -548,7 +548,7 @@ class _Comparison:
             felt = candidate.columns.T @ self.grams[log][:-1, :-1] @ candidate.columns
             return 1.0 + candidate.unit * float(np.average(theta, weights=np.sqrt(np.diag(felt))))
         if candidate.kind in ("offset", "load", "delay", "zero"):
-            factor = {"delay": 1e3, "zero": DEGREES}.get(candidate.kind, 1.0)
+            factor = EFFECTS[candidate.kind].factor if candidate.kind in EFFECTS else 1.0
             return float(theta[-1] * candidate.unit) * factor
         columns = candidate.columns / candidate.unit
         felt = self.grams[log][:-1, :-1] @ columns
@@ -567,8 +567,8 @@ class _Comparison:
         kind, limit = candidate.kind, LIMIT * DAILY.get(candidate.kind, 0.0)
         if kind in ("friction", "gain"):
             return abs(float(np.log(size))) > limit
-        said = {"load": self.mass, "delay": 1e3, "tilt": DEGREES, "zero": DEGREES}
-        said["offset"] = candidate.unit / (WIDE * DAILY["offset"])
+        said = {"load": self.mass, "offset": candidate.unit / (WIDE * DAILY["offset"])}
+        said |= {name: EFFECTS[name].factor for name in ("delay", "tilt", "zero")}
         return kind == "everything" or abs(size - (kind == "warm-up")) > limit * said.get(kind, 1.0)
 
     # -- numbers of each log -------------------------------------------------------------------

@@ -57,13 +57,12 @@ class ScoreTests:
     def whitened_columns(self, at: EffectAt) -> Array:
         """Whitened columns of an effect, shape (rows, size)."""
         if at not in self._columns:
-            columns = self.rows.stack(columns_of(self.rows, at, *self._around))
-            self._columns[at] = columns / self.deviations[:, None]
+            self._columns[at] = columns_of(self.rows, at, *self._around) / self.deviations[:, None]
         return self._columns[at]
 
     def joint_statistic(self, effects: Sequence[EffectAt]) -> float:
         """chi2 of all these effects at once; their columns are not kept."""
-        columns = [self.rows.stack(columns_of(self.rows, e, *self._around)) for e in effects]
+        columns = [columns_of(self.rows, e, *self._around) for e in effects]
         X = np.hstack(columns) / self.deviations[:, None]
         scale = np.linalg.norm(X, axis=0)
         X = X[:, scale > SMALLEST_COLUMN] / scale[scale > SMALLEST_COLUMN]

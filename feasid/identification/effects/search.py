@@ -129,7 +129,7 @@ class _Folds:
         ridge = np.eye(places.shape[1]) / WIDTH**2
         return np.asarray(np.linalg.solve(S + ridge, g[:, :, None])[:, :, 0])
 
-    def saved(self, groups: Iterable[Group]) -> dict[Group, float]:
+    def savings(self, groups: Iterable[Group]) -> dict[Group, float]:
         """Share of the held-out loss that each group of effects saves."""
         by_size = dict[int, list[Group]]()
         for group in groups:
@@ -212,7 +212,7 @@ class EffectSearch:
             return None
         grams.weigh(())
         folds = _Folds(grams, (), False, [(m,) for m in grams.items])
-        saved = folds.saved((m,) for m in grams.items)
+        saved = folds.savings((m,) for m in grams.items)
         best = max(grams.items, key=lambda m: saved[m,] * credit(m))
         gain = folds.gain((best,))
         return (best, gain.share) if RULES["effect"].accepts(gain) else None
@@ -281,7 +281,7 @@ class EffectSearch:
         def scores(timed: bool, groups: Sequence[Group]) -> list[tuple[float, Group]]:
             """What each saves, with less for what no fit models and for further coefficients."""
             out = []
-            for group, saved in folds[timed].saved(groups).items():
+            for group, saved in folds[timed].savings(groups).items():
                 share = REPORTED if group[0].effect.kind == "feature" else 1.0
                 out.append((share * saved * SIMPLE ** (len(self.grams.columns(group)) - 1), group))
             return out

@@ -73,7 +73,7 @@ class Selection:
     term_notes: tuple[Note, ...] = ()  #: on joint terms that the fit has.
 
     @property
-    def entered(self) -> list[Candidate]:
+    def findings(self) -> list[Candidate]:
         """Effects that the search found."""
         return [c for c in self.candidates if c.entered]
 
@@ -86,20 +86,20 @@ class Selection:
         return effect.kind == "sensor" and (not single or RULES["one-gain"].accepts(candidate.gain))
 
     @property
-    def fitted(self) -> list[EffectAt]:
+    def fitted_effects(self) -> list[EffectAt]:
         """Effects of the fit."""
-        return [e for c in self.entered if self.is_fitted(c) for e in c.effects]
+        return [e for c in self.findings if self.is_fitted(c) for e in c.effects]
 
     @property
     def sensors(self) -> list[EffectAt]:
         """Errors of the log that a fit corrects."""
-        return [e for e in self.fitted if e.effect.kind == "sensor"]
+        return [e for e in self.fitted_effects if e.effect.kind == "sensor"]
 
     @property
     def terms(self) -> dict[str, tuple[str, ...]]:
         """Words of joint terms by the name of a joint, or of a drive."""
         out: dict[str, tuple[str, ...]] = {}
-        for e in self.fitted:
+        for e in self.fitted_effects:
             if e.effect.kind == "term" and e.effect.terms:
                 name = self.names[e.joint]
                 out[name] = tuple(dict.fromkeys((*out.get(name, ()), e.effect.terms[0])))
@@ -109,24 +109,24 @@ class Selection:
     def ripples(self) -> dict[str, tuple[float, ...]]:
         """Periods per 2 pi rad of the waves of ripple that entered, by joint."""
         out: dict[str, tuple[float, ...]] = {}
-        for e in (e for e in self.fitted if e.kind == "ripple"):
+        for e in (e for e in self.fitted_effects if e.kind == "ripple"):
             out[self.names[e.joint]] = (*out.get(self.names[e.joint], ()), e.number)
         return out
 
     @property
     def abrupt(self) -> float:
         """Gain of Coulomb friction that changes its sign at once; 0 if it did not enter."""
-        return next((c.gain.share for c in self.entered if c.effect.name == "abrupt"), 0.0)
+        return next((c.gain.share for c in self.findings if c.effect.name == "abrupt"), 0.0)
 
     def gain_of(self, kind: str) -> float:
         """Share by which all effects of a kind lowered the held-out errors."""
-        left = [1.0 - c.gain.share for c in self.entered if c.effects[0].kind == kind]
+        left = [1.0 - c.gain.share for c in self.findings if c.effects[0].kind == kind]
         return 1.0 - float(np.prod(left))
 
     @property
     def gains_by_effect(self) -> dict[EffectAt, float]:
         """These gains by kind and joint, without a number."""
-        every = (e for c in self.entered for e in c.effects)
+        every = (e for c in self.findings for e in c.effects)
         return {EffectAt(e.kind, e.joint): self.gain_of(e.kind) for e in every}
 
     @property
@@ -134,7 +134,7 @@ class Selection:
         """Other joints at which an effect would explain the log as well."""
         return {
             e: tuple(self.names[other.joint] for other in c.alike)
-            for c in self.entered
+            for c in self.findings
             for e in c.effects
             if c.alike
         }
@@ -147,7 +147,7 @@ class Selection:
     def results(self) -> tuple[EffectResult, ...]:
         """Everything that was tried, what entered first; one per effect and joint."""
         out = []
-        for c in (*self.entered, *(c for c in self.candidates if not c.entered)):
+        for c in (*self.findings, *(c for c in self.candidates if not c.entered)):
             fitted = c.entered and self.is_fitted(c)
             why = c.why or ("" if fitted else "it is only reported")
             for k, at in enumerate(c.effects):
@@ -163,25 +163,32 @@ class Selection:
     def drop_rejected(self, active: Iterable[EffectAt], terms: Terms) -> Selection:
         """The selection without rejected errors of the log and rejected terms."""
         stays = {"abrupt", *(e.kind for e in active)}
-        words = ({*e.effect.terms[:1]} & {*terms.get(self.names[e.joint], ())} for e in self.fitted)
+        words = (
+            {*e.effect.terms[:1]} & {*terms.get(self.names[e.joint], ())}
+            for e in self.fitted_effects
+        )
         return self.with_fitted(
-            [e for e, word in zip(self.fitted, words, strict=True) if e.kind in stays or word],
+            [
+                e
+                for e, word in zip(self.fitted_effects, words, strict=True)
+                if e.kind in stays or word
+            ],
             "fitted together with everything else, its size is zero or impossible",
         )
 
     def with_fitted(self, effects: Sequence[EffectAt], why: str) -> Selection:
         """The selection with fewer effects in the fit, with the reason."""
-        gone = [e for e in self.fitted if e not in effects]
-        stays = [e for c in self.entered for e in c.effects if e not in gone]
+        gone = [e for e in self.fitted_effects if e not in effects]
+        stays = [e for c in self.findings for e in c.effects if e not in gone]
         entered, rejected = (
-            [part for c in self.entered if (part := c.part(effects))] for effects in (stays, gone)
+            [part for c in self.findings if (part := c.part(effects))] for effects in (stays, gone)
         )
         rejected = [replace(c, entered=False, why=why) for c in rejected]
         others = (c for c in self.candidates if not c.entered)
         return replace(self, candidates=(*entered, *rejected, *others))
 
     @property
-    def refused(self) -> list[Candidate]:
+    def unconfirmed_errors(self) -> list[Candidate]:
         """Large errors of the log that the search selected and no feasible fit confirms."""
         return [
             c
@@ -206,7 +213,7 @@ class Selection:
     def notes(self) -> list[Note]:
         """Notes on the terms of the fit, and on effects that were found and are not in it."""
         out = [*self.term_notes]
-        for c in (c for c in self.entered if not self.is_fitted(c)):
+        for c in (c for c in self.findings if not self.is_fitted(c)):
             effect, joints = c.effect, self.joints_of(c)
             sizes = ", ".join(
                 f"{j} {effect.factor * v[0]:.3g} {effect.unit}".rstrip()
@@ -229,7 +236,7 @@ class Selection:
             # An error that stays in the log is in the model; a law that is lacking may be small.
             numbers |= {"confirmed": True} if effect.kind == "sensor" else {}
             out.append(Note(text, "lacking", **numbers))
-        for c in self.refused:
+        for c in self.unconfirmed_errors:
             sizes = ", ".join(
                 f"{j} {np.linalg.norm(c.effect.factor * v):.3g} {c.effect.unit}".strip()
                 for j, v in zip(self.joints_of(c) or ("",), c.values, strict=True)
@@ -305,13 +312,13 @@ def enter_effects(
             return selection, plain
         trial, terms = correct_selection(setup, selection, estimate)
         fitted = selection.drop_rejected(trial.correction.values, terms)
-        kinds = {c.effects[0].kind for c in fitted.refused}
+        kinds = {c.effects[0].kind for c in fitted.unconfirmed_errors}
         if kinds <= barred:
             break
         # What entered after a large effect was judged with it: the search goes back.
         barred |= kinds
         again = select_effects(setup, estimate, words, barred)
-        selection = replace(again, candidates=(*again.candidates, *fitted.refused))
+        selection = replace(again, candidates=(*again.candidates, *fitted.unconfirmed_errors))
     gain = trial.held_out(plain).gain(over=plain.held_out(plain))
     if not RULES["fit"].accepts(gain):
         rejected = selection.with_fitted((), "feasible fits with all of it predict no better")

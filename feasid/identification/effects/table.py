@@ -413,9 +413,10 @@ USUAL = {"tilt": 0.3 / DEGREES, "zero": 0.3 / DEGREES, "gain": 0.02, "delay": 0.
 """Standard deviations of common errors [rad, rad or m, share, samples]."""
 
 
-def columns_of(rows: Rows, at: EffectAt, model: Robot, beta: Array, gravity: Array) -> list[Array]:
-    """Columns of an effect around a fitted model with base parameters beta, by run (k, dof, M).
+def columns_of(rows: Rows, at: EffectAt, model: Robot, beta: Array, gravity: Array) -> Array:
+    """Columns of an effect around a fitted model with base parameters beta, (rows, size).
 
     `gravity`: of the description, (3,).
     """
-    return [at.effect.columns(Around(rows, part, at, model, beta, gravity)) for part in rows.parts]
+    around = (Around(rows, part, at, model, beta, gravity) for part in rows.parts)
+    return rows.stack([at.effect.columns(place) for place in around])
