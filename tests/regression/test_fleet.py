@@ -1,8 +1,8 @@
 """Streams, many files, many processes and a Dask cluster give the triangle of one piece."""
 
 import functools
-import sys
-from types import SimpleNamespace
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from feasid.core.errors import InputError, LogError, NotEnoughDataError
 from feasid.identification.regression import parallel as fleet
 from feasid.identification.regression.parallel import reduce_motions
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.recording import Recording
 from feasid.logs.stream import stream_log
 
 pytest.importorskip("pyarrow")
@@ -199,44 +200,35 @@ def small(log):
     return Reduced.from_samples(robot, *np.random.default_rng(seed).normal(size=(4, 3, 1)))
 
 
-class Cluster:
-    """What a Dask client does with jobs: equal ones that are pure are one, the last ends first."""
+class Backwards(Executor):
+    """An executor of two workers that ends the last job first, and loses the worker of log 13."""
 
-    submitted = 0
+    _max_workers = 2
 
-    def nthreads(self):
-        return {"first": 1, "second": 1}
+    def __init__(self):
+        self.waiting, self.most = [], 0
 
-    def submit(self, function, job, log, pure=True):
-        self.submitted += 1
-        return SimpleNamespace(
-            key=log if pure else self.submitted,
-            status="error" if log == 13 else "finished",
-            result=lambda: function(job, log),
-            exception=lambda: "killed",
-        )
+    def submit(self, function, packed, log):
+        future = Future()
+        self.waiting.append((future, function, packed, log))
+        self.most = max(self.most, len(self.waiting))
+        if len(self.waiting) == 2 * fleet.AHEAD or log == 6:
+            while self.waiting:
+                self.finish(*self.waiting.pop())
+        return future
 
-
-class Backwards(list):
-    """Completed futures, the last first."""
-
-    most = 0
-
-    def add(self, future):
-        self.append(future)
-        type(self).most = max(self.most, len(self))
-
-    def __iter__(self):
-        while self:
-            yield self.pop()
+    def finish(self, future, function, packed, log):
+        if log == 13:
+            future.set_exception(OSError("killed"))
+        else:
+            future.set_result(function(packed, log))
 
 
-def test_a_cluster_says_which_logs_failed_in_the_order_given(monkeypatch):
-    backwards = SimpleNamespace(as_completed=Backwards)
-    monkeypatch.setitem(sys.modules, "distributed", backwards)
+def test_an_executor_says_which_logs_failed_in_the_order_given():
+    backwards = Backwards()
     logs, told = [5, 13, 5, -2, 6], []
-    found = fleet.reduce_all(small, logs, client=Cluster(), progress=lambda *x: told.append(x))
-    assert Backwards.most == 2 * fleet.AHEAD  # so many may be lost with the workers
+    found = fleet.reduce_all(small, logs, executor=backwards, progress=lambda *x: told.append(x))
+    assert backwards.most == 2 * fleet.AHEAD  # so many may be lost with the workers
     assert told == [(k, 5) for k in range(1, 6)]
     assert [f.log for f in found.failed] == ["log 2", "log 4"]
     assert [f.message for f in found.failed] == ["its worker died: killed", "no log -2"]
@@ -260,6 +252,38 @@ def test_processes_are_used_where_there_is_something_to_share(logs, workers, sen
     found = fleet.reduce_all(small, [lambda: 3] * logs, workers=workers)
     assert len(found.failed) == (logs if sent else 0)
     assert all("cannot be given to a worker process" in f.message for f in found.failed)
+
+
+@pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_threads_and_processes_give_the_bits_of_one_process(case, files, kind):
+    _, robot, _ = case
+    executor = kind(
+        2, **({} if kind is ThreadPoolExecutor else {"mp_context": get_context("spawn")})
+    )
+    with executor:
+        shared = feasid.reduce(files, robot, executor=executor)
+    assert shared.to_bytes() == feasid.reduce(files, robot).to_bytes()
+
+
+def test_a_folder_a_pattern_and_a_generator_are_logs(case, files, tmp_path):
+    _, robot, log = case
+    (tmp_path / "day 1").mkdir()
+    (tmp_path / ".hidden").write_text("")
+    for k, path in enumerate([tmp_path / "a.csv", tmp_path / "day 1" / "b.csv"]):
+        log.iloc[k : k + 1500].to_csv(path, index=False)
+    listed = feasid.reduce([tmp_path / "a.csv", tmp_path / "day 1" / "b.csv"], robot)
+    for logs in (tmp_path, f"{tmp_path}/**/*.csv", (p for p in sorted(tmp_path.rglob("*.csv")))):
+        assert feasid.reduce(logs, robot).to_bytes() == listed.to_bytes()
+    with pytest.raises(InputError, match=r"no file matches .*x\*"):
+        feasid.reduce(f"{tmp_path}/x*", robot)
+
+
+def test_logs_that_are_reduced_from_files_do_not_stay_in_memory(files, case):
+    _, robot, _ = case
+    logs = [Recording(path) for path in files]
+    feasid.reduce(logs, robot)
+    # The first one was read for the cut-off of all.
+    assert not any(log._raws or log._motions or log.derived for log in logs[1:])
 
 
 @pytest.mark.slow

@@ -173,8 +173,7 @@ def archive():
 def read(arrays):
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
-    buffer.seek(0)
-    return Reduced.from_file(buffer, "log.reduced")
+    return Reduced.from_bytes(buffer.getvalue(), "log.reduced")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +193,7 @@ def test_files_of_another_format_or_meaning_are_refused_by_name(archive, given, 
 
 def refused(data, words, **changes):
     with pytest.raises(feasid.FeasidError, match=words):
-        Reduced.from_file(io.BytesIO(replace(data, **changes).to_bytes()), "log.reduced")
+        Reduced.from_bytes(replace(data, **changes).to_bytes(), "log.reduced")
 
 
 @pytest.mark.parametrize("name", ["triangles", "counts", "slowness", "products", "pairs", "raw"])

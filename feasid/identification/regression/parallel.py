@@ -1,4 +1,4 @@
-"""Reducing one log or many: in this process, in others of this machine, or on a Dask cluster.
+"""Reducing one log or many: in this process, in others of this machine, or by an executor.
 
 Every log becomes about a megabyte of reduced data, and reduced data add, so processes share only a
 tree of additions. A process keeps the parts that wait for their sibling, at most one per level of
@@ -19,10 +19,10 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from importlib import import_module
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -36,7 +36,7 @@ from feasid.core.errors import FeasidError, LogError, NotEnoughDataError, Output
 from feasid.core.files import is_folder, is_regular, write_atomically
 from feasid.core.memo import compute_once
 from feasid.core.notes import Note
-from feasid.core.threads import VARIABLES
+from feasid.core.threads import VARIABLES, one_thread
 from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
 from feasid.logs.motion import Motion, MotionTally
@@ -222,16 +222,18 @@ def reduce_task(
     columns: Sequence[int],
     measured: Sequence[str] | None = None,
     folder: Path | None = None,
-    keep: bool = False,
+    keep: bool | None = False,
 ) -> Reduced:
     """Reduce one log, or read what it gave before with this robot and these options.
 
     The torques of joints that are not `measured` are not read; `folder`: of checkpoints; `keep`:
-    whether the result and its rows stay with a log in memory.
+    whether the result and its rows stay with a log in memory, None: nor what was read of it.
     """
     if isinstance(task.source, Reduced):
         return task.source
     log, options = task.source, task.options
+    if keep is None:
+        log = Recording(log.source)  # in memory only until it is reduced
     if not keep or log.streamed:
         return _reduce_log(log, options, robot, columns, measured, folder)
     reading = complete_options(LogOptions, options, "a log")
@@ -372,15 +374,15 @@ def reduce_all(
     logs: Sequence[Any],
     *,
     workers: int = 1,
-    client: Any = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> FleetSum:
     """Apply `job` to every log and add the results; `progress` is called with (done, all)."""
     tree = _Tree(len(logs))
     failed: list[tuple[int, LogFailure]] = []
     results: Iterable[tuple[int, Reduced | Exception]]
-    if client is not None:
-        results = _run_on_cluster(job, logs, client)
+    if executor is not None:
+        results = _run_on_executor(job, logs, executor)
     elif workers > 1 and len(logs) > 1:
         results = run_jobs(partial(result_or_error, job), logs, workers)
     else:
@@ -427,25 +429,37 @@ def result_or_error(job: ReduceJob, log: Any) -> Reduced | Exception:
         return LogError(str(error)) if isinstance(error, FeasidError) else error
 
 
-def _run_on_cluster(
-    job: ReduceJob, logs: Sequence[Any], client: Any
+def _run_on_executor(
+    job: ReduceJob, logs: Sequence[Any], executor: Executor
 ) -> Iterator[tuple[int, Reduced | Exception]]:
-    completed: Any = import_module("distributed").as_completed
-    places: dict[Any, int] = {}
-    queue = completed([])
-
-    def submit(k: int) -> None:
-        future = client.submit(result_or_error, job, logs[k], pure=False)
-        places[future.key] = k
-        queue.add(future)
-
+    """Results as they come; the job goes out in pickled form, see `_answer`."""
+    packed, places = pickle.dumps(job), dict[Future[Reduced | Exception], int]()
     following = iter(range(len(logs)))
-    for k in islice(following, AHEAD * max(1, sum(client.nthreads().values()))):
-        submit(k)
-    for future in queue:  # which is let go here, so that no worker keeps what was delivered
-        k, finished = places.pop(future.key), future.status == "finished"
-        result = future.result() if finished else LogError(f"its worker died: {future.exception()}")
-        del future
-        for another in islice(following, 1):
-            submit(another)
-        yield k, result
+    # The interface has no number of workers, but the standard library's executors have.
+    workers: int = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+    try:
+        while True:
+            for k in islice(following, AHEAD * workers - len(places)):
+                places[executor.submit(_answer, packed, logs[k])] = k
+            if not places:
+                return
+            for future in wait(places, return_when=FIRST_COMPLETED).done:
+                k, error = places.pop(future), future.exception()
+                yield k, LogError(f"its worker died: {error}") if error else future.result()
+            del future  # so that no worker keeps what was delivered
+    finally:
+        for future in places:
+            future.cancel()
+
+
+@one_thread()
+def _answer(packed: bytes, log: Any) -> Reduced | Exception:
+    """What another process gives for a log; BLAS gets one thread there, too."""
+    return result_or_error(_unpack_job(packed), log)
+
+
+@lru_cache(maxsize=1)
+def _unpack_job(packed: bytes) -> ReduceJob:
+    """The job of all logs: what it computes of the robot is computed once in a process."""
+    job: ReduceJob = pickle.loads(packed)
+    return job

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -31,7 +32,7 @@ from feasid.identification.regression.parallel import (
 )
 from feasid.identification.regression.triangle import Reduced, fingerprint_of, without_rows
 from feasid.logs.read.arrays import is_tuple_of_arrays
-from feasid.logs.read.formats import is_reduced
+from feasid.logs.read.formats import files_of_logs, is_reduced
 from feasid.logs.recording import Recording, find_missing_torques
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import (
@@ -68,6 +69,7 @@ def reduce(
     *,
     base: BaseParameters | None = None,
     workers: int = 1,
+    executor: Executor | None = None,
     client: Client | None = None,
     on_error: str = "raise",
     progress: Progress | None = None,
@@ -78,15 +80,18 @@ def reduce(
 
     Parameters
     ----------
-    data : DataFrame, mapping of arrays, path, Reduced, Dask DataFrame, or a sequence of these
-        Parquet files are streamed and may be larger than memory. Every partition of a Dask
-        DataFrame is prepared by itself, so it should hold whole runs.
+    data : DataFrame, mapping of arrays, path, Reduced, Dask DataFrame, or many of these
+        A sequence, a generator, a folder, or a pattern such as ``"logs/*.csv"`` has many logs.
+        Files are opened when their turn comes; large Parquet files are streamed. Every partition
+        of a Dask DataFrame is prepared by itself, so it should hold whole runs.
     robot : Robot or path, optional
         Default ``data.attrs["robot"]``. Joint terms are added as in `feasid.fit`.
     base : BaseParameters, optional
         Default those of the robot with its joint terms.
     workers : int
         Number of processes on this machine that share several logs.
+    executor : concurrent.futures.Executor, optional
+        Share the logs on this executor instead: threads, processes, those of joblib, MPI, Ray.
     client : dask.distributed.Client, optional
         Share the logs on this cluster instead.
     on_error : {"raise", "skip"}
@@ -113,6 +118,10 @@ def reduce(
     terms = select_options(TermOptions, complete) | select_options(MeasuredOptions, complete)
     if base is not None and terms:
         raise InputError(f"{next(iter(terms))} has no effect with base=, which has its own terms")
+    if client is not None:
+        if executor is not None:
+            raise InputError("give executor or client, which is an executor, too", option="client")
+        executor = client.get_executor(pure=False)  # a pure job would be one for equal logs
     if on_error not in ("raise", "skip"):
         raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     sources = open_sources(data)
@@ -130,10 +139,11 @@ def reduce(
         tasks,
         base,
         workers=workers,
-        client=client,
+        executor=executor,
         progress=progress,
         on_error=on_error,
         checkpoints=checkpoints,
+        keep=None if len(tasks) > 1 else False,
     )
     return total.with_notes(*notes)
 
@@ -157,7 +167,7 @@ def reduce_groups(
 
 
 def open_sources(data: Any) -> list[Source]:
-    """The single logs: members of a sequence, partitions of a Dask DataFrame, files."""
+    """The single logs: members of a sequence, partitions of a Dask DataFrame, files of a folder."""
     sources = [*_each_log(data)]
     if not sources:
         raise NotEnoughDataError("there is no log: the sequence is empty")
@@ -166,13 +176,14 @@ def open_sources(data: Any) -> list[Source]:
 
 
 def _each_log(data: Any) -> Iterator[Source]:
-    if isinstance(data, list | tuple) and not is_tuple_of_arrays(data):
+    if isinstance(data, list | tuple | Generator | map) and not is_tuple_of_arrays(data):
         for item in data:
             yield from _each_log(item)
     elif hasattr(data, "to_delayed"):
         yield from map(Recording.from_source, data.to_delayed())
-    elif isinstance(data, str | Path) and is_reduced(data):
-        yield Reduced.load(data)
+    elif isinstance(data, str | Path):
+        for path in files_of_logs(data):
+            yield Reduced.load(path) if is_reduced(path) else Recording(path)
     else:
         yield data if isinstance(data, Reduced) else Recording.from_source(data)
 
@@ -281,15 +292,16 @@ def reduce_tasks(
     base: BaseParameters,
     *,
     workers: int = 1,
-    client: Client | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
     on_error: str = "raise",
     checkpoints: str | Path | None = None,
-    keep: bool = False,
+    keep: bool | None = False,
 ) -> Reduced:
     """The sum of all logs, verified to belong to the base parameters.
 
-    `keep`: whether a log's rows and their sum stay with it, for a search or a check that follows.
+    `keep`: whether a log's rows and their sum stay with it, for a search or a check that follows;
+    None: nothing of a log stays in memory.
     """
     robot, columns = base.robot, independent_columns(base)
     measured = base.experiment.measured_joints
@@ -297,10 +309,10 @@ def reduce_tasks(
     job = partial(
         reduce_task, robot=robot, columns=columns, measured=measured, folder=folder, keep=keep
     )
-    if len(tasks) == 1 and client is None:
+    if len(tasks) == 1 and executor is None:
         total = job(tasks[0])
     else:
-        done = reduce_all(job, tasks, workers=workers, client=client, progress=progress)
+        done = reduce_all(job, tasks, workers=workers, executor=executor, progress=progress)
         total = done.require_total(on_error)
     if not _belongs_to(total, base):
         raise InputError(

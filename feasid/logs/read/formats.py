@@ -194,6 +194,25 @@ def read_log(
     return _join_as_runs(paths, read)
 
 
+def files_of_logs(source: str | os.PathLike[str]) -> list[str]:
+    """The logs that a path names: itself, the matches of a pattern, or the files of a folder.
+
+    Bags and LeRobot datasets are folders that are one log.
+    """
+    _import_readers()
+    path = os.fspath(source)
+    if glob.has_magic(path) and not os.path.exists(path):
+        return [str(match) for match in _expand_paths(path)]
+    one_log = any(f.is_folder is not None and f.is_folder(Path(path)) for f in _FORMATS.values())
+    if not is_folder(path) or one_log:
+        return [path]
+    return [
+        log
+        for name in sorted(os.listdir(path)) if not name.startswith(".")
+        for log in files_of_logs(os.path.join(path, name))
+    ]  # fmt: skip
+
+
 def _expand_paths(source: Any) -> list[Path]:
     """The files that a path, a pattern or a list of these names."""
     if not isinstance(source, str | os.PathLike):

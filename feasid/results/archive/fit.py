@@ -6,7 +6,6 @@ reduced), ``certificate.json`` (for ``feasid verify``) and the description as it
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -216,7 +215,7 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
         raise DamagedError(f"it lacks {', '.join(missing)}")
     record = read_record(path, content, FitRecord, KNOWN, VERSION, "a fit; fit again")
     kept = [name for name in ("reduced.npz", "equations.npz") if name in content]
-    logs = [Reduced.from_file(io.BytesIO(content[name]), f"{name} of {path}") for name in kept]
+    logs = [Reduced.from_bytes(content[name], f"{name} of {path}") for name in kept]
     source = None
     if record.source is not None:  # as text, without paths from which anything could be opened
         reading = _attributes(record.source, [f.name for f in fields(SourceRecord)[1:]])
