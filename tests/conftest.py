@@ -72,16 +72,20 @@ def is_quick(path):
 def drawn_out(config, items):
     """Cases of tests marked `sampled` beyond their share, drawn by the seed of the run's order.
 
-    A case that is named on the command line always runs.
+    Of tests with ``of="file"`` the share is of all cases in the file that are marked so. A case
+    that is named on the command line always runs, and ``-m slow`` runs all of them.
     """
     seed = getattr(config.option, "randomly_seed", 0)
     cases = {}
     for item in items:
-        if item.get_closest_marker("sampled") and not any("::" in word for word in config.args):
-            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
-    for name, all_cases in cases.items():
-        share = all_cases[0].get_closest_marker("sampled").args[0]
-        kept = max(1, round(share * len(all_cases)))
+        marker = item.get_closest_marker("sampled")
+        slow = item.get_closest_marker("slow")
+        if marker and not slow and not any("::" in word for word in config.args):
+            name = item.nodeid.split("::" if marker.kwargs.get("of") == "file" else "[")[0]
+            cases.setdefault((name, marker.args[0]), []).append(item)
+    for (name, share), all_cases in cases.items():
+        every = config.option.markexpr == "slow"  # which runs what any draw leaves out
+        kept = 0 if every else max(1, round(share * len(all_cases)))
         yield from random.Random(f"{seed} {name}").sample(all_cases, len(all_cases) - kept)
 
 

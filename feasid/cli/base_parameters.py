@@ -35,16 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--measured", metavar="LIST", action="append", help="joints with measured torque")
     add("--held", metavar="LIST", action="append", help="joints that do not move, JOINT or JOINT:Q")
     add("--static", action="store_true", help="postures at rest only")
-    add(
-        "--order",
-        metavar="LIST",
-        help="parameters that name the combinations: left, paper, or a list",
-    )
-    add(
-        "--literal",
-        action="store_true",
-        help="do not replace rounded angles like 1.5708 by exact ones",
-    )
+    add("--order", metavar="LIST",
+        help="parameters that name the combinations: left, paper, or a list")  # fmt: skip
+    add("--literal", action="store_true",
+        help="do not replace rounded angles like 1.5708 by exact ones")  # fmt: skip
     add("--table", action="store_true", help="also list what can be known of each parameter")
     add("--servos", action="store_true", help="also list what logs without torques leave unknown")
     add("--explain", metavar="LIST", action="append", help="say why: forearm.m")
@@ -57,13 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="describe an experiment: measured=A,B held=C,D:1.57 static gravity=X,Y,Z everything",
     )
-    add(
-        "--for",
-        metavar="WORD",
-        nargs="+",
-        dest="use",
-        help="describe the use of the model, in the same words",
-    )
+    add("--for", metavar="WORD", nargs="+", dest="use",
+        help="describe the use of the model, in the same words")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -35,12 +35,8 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="URDF, MJCF, SDF or USD, also as *.urdf")
-    add(
-        "--format",
-        choices=("text", "json", "sarif", "github"),
-        default="text",
-        help="how to print what was found (default text)",
-    )
+    add("--format", choices=("text", "json", "sarif", "github"), default="text",
+        help="how to print what was found (default text)")  # fmt: skip
     add("--json", action="store_const", const="json", dest="format", help="as JSON")
     add("--verbose", "-v", action="store_true", help="one line per warning")
     add("--quiet", "-q", action="store_true", help="only what is infeasible")
@@ -249,12 +245,8 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
 
     add("a", metavar="A", help="URDF, MJCF, SDF or USD")
     add("b", metavar="B", help="URDF, MJCF, SDF or USD")
-    add(
-        "--tolerance",
-        type=float,
-        default=TOLERANCE,
-        help="relative difference that counts as equal (default %(default)g)",
-    )
+    add("--tolerance", type=float, default=TOLERANCE,
+        help="relative difference that counts as equal (default %(default)g)")  # fmt: skip
     add("--all", action="store_true", help="print every base parameter, also equal ones")
     add_output(parser)
 

@@ -55,12 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--slow", type=float, default=0.0, help="0 to 1: slower in the middle, for friction")
     add("--rate", type=float, default=100.0, metavar="HZ", help="samples per second")
     add("--seed", type=int, default=0)
-    add(
-        "--rounds",
-        type=int,
-        metavar="N",
-        help="perturbed restarts after the starts; default until the time is over",
-    )
+    add("--rounds", type=int, metavar="N",
+        help="perturbed restarts after the starts; default until the time is over")  # fmt: skip
     add("--starts", type=int, metavar="N", help="random starts; default a quarter of the time")
     add("--workers", type=int, default=1, metavar="N", help="processes that search at once")
     add("--time-limit", type=float, default=60.0, metavar="S", help="of searching")
@@ -81,6 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     robot = load_robot(
         arguments.robot, lock=parse_locks(arguments.lock), gravity=parse_vector(arguments.gravity)
     )
+
+    def print_progress(seconds: float, text: str) -> None:
+        print(f"\r{seconds:5.0f} s  best so far {text}  ", end="", file=sys.stderr, flush=True)
+
     motion = excite(
         robot,
         **{name: getattr(arguments, name) for name in PASSED},
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         given=[Reduced.load(path) for path in arguments.given],
         drive_inertia=arguments.drive_inertia or None,
         rest=not arguments.no_rest,
-        progress=_print_progress if sys.stderr.isatty() else None,
+        progress=print_progress if sys.stderr.isatty() else None,
         **{kind: _parse_limits(getattr(arguments, kind), kind) for kind in LIMITS},
     )
     with redirect_sentences(arguments.json):
@@ -128,10 +128,6 @@ def _parse_json(text: str | None, option: str) -> Any:
     if found is not None and not isinstance(found, dict):
         raise InputError(f'{option} needs JSON such as {{"link": [...]}}, not {text!r}')
     return found
-
-
-def _print_progress(seconds: float, text: str) -> None:
-    print(f"\r{seconds:5.0f} s  best so far {text}  ", end="", file=sys.stderr, flush=True)
 
 
 def _parse_limits(entries: list[str] | None, kind: str) -> Any:

@@ -57,42 +57,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--without", metavar="LOG", nargs="+", help="leave these logs out of the fit")
     add_robot_arguments(parser)
     add("--out", metavar="FILE", help="write the identified robot")
-    add(
-        "--verify-with",
-        action="append",
-        choices=("pinocchio", "mujoco"),
-        help="replay the log in this program",
-    )
+    add("--verify-with", action="append", choices=("pinocchio", "mujoco"),
+        help="replay the log in this program")  # fmt: skip
     add("--save", metavar="FILE.feasid", help="save the fit, for feasid show, errors, predict")
     add_output(parser)
-    add(
-        "--offset-origin",
-        choices=("sensor", "joint"),
-        help="whether a constant torque offset belongs to the sensor or the joint",
-    )
-    add(
-        "--extensions",
-        nargs="+",
-        default=(),
-        choices=("drake", "mujoco"),
-        help="extension elements in a written URDF",
-    )
+    add("--offset-origin", choices=("sensor", "joint"),
+        help="whether a constant torque offset belongs to the sensor or the joint")  # fmt: skip
+    add("--extensions", nargs="+", default=(), choices=("drake", "mujoco"),
+        help="extension elements in a written URDF")  # fmt: skip
     add("--verbose", action="store_true", help="print coefficient tables and notes, too")
     add("--ranges", action="store_true", help="certified range of each parameter")
-    add(
-        "--test",
-        metavar="LOG",
-        action="append",
-        help="compute errors on this log, which is not fitted",
-    )
+    add("--test", metavar="LOG", action="append",
+        help="compute errors on this log, which is not fitted")  # fmt: skip
     add("--report", metavar="HTML", help="write a report page")
     add("--parameters", metavar="CSV", help="write the base parameters")
     add("--certificate", metavar="JSON", help="write the certificate of physical consistency")
-    add(
-        "--optimality",
-        metavar="JSON",
-        help="write the certificate that no consistent model fits much better",
-    )
+    add("--optimality", metavar="JSON",
+        help="write the certificate that no consistent model fits much better")  # fmt: skip
     add("--overwrite", action="store_true", help="replace existing output files")
     add("--force", action="store_true", help="write the model even if it is useless")
     add_options(parser, FitOptions, FREQUENT)

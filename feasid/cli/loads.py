@@ -38,11 +38,8 @@ def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="body or link that carries the load; default the last body")
-    add(
-        "--controller",
-        metavar="MAKER",
-        help="print it as franka, ur, kuka, kinova or ros2 wants it",
-    )
+    add("--controller", metavar="MAKER",
+        help="print it as franka, ur, kuka, kinova or ros2 wants it")  # fmt: skip
     add("--out", metavar="JSON", help="write the load's parameters here")
     add_output(parser)
     add("--overwrite", action="store_true", help="replace an existing output file")
@@ -68,28 +65,14 @@ def run_payload(arguments: argparse.Namespace) -> int:
         if arguments.sensor:
             if len(arguments.loaded) > 1:
                 raise InputError("--sensor takes one log")
+            log, channels = arguments.loaded[0], arguments.sensor.split(",")
             found = payload_from_wrench(
-                arguments.loaded[0],
-                robot,
-                channels=arguments.sensor.split(","),
-                body=arguments.body,
-                **options,
+                log, robot, channels=channels, body=arguments.body, **options
             )
         else:
             logs = open_sources(arguments.loaded), open_sources(arguments.without)
             found = payload(*logs, robot, body=arguments.body, **options)
-    values = {
-        "body": found.body,
-        "mass": found.mass,
-        "centre": found.centre,
-        "inertia": found.inertia,
-        "mass_std": found.mass_std,
-        "centre_std": found.centre_std,
-        "inertia_std": found.inertia_std,
-        "residual": found.residual,
-        "level": found.level,
-        "reasons": found.reasons,
-    }
+    values = {name: getattr(found, name) for name in FOUND}
     with redirect_sentences(arguments.json):
         print(found)  # also where a controller does not get it
         if arguments.controller:
@@ -104,6 +87,12 @@ def run_payload(arguments: argparse.Namespace) -> int:
         print_json("payload", values)
     return 0
 
+
+FOUND = (
+    *("body", "mass", "centre", "inertia", "mass_std", "centre_std", "inertia_std", "residual"),
+    *("level", "reasons"),
+)
+"""What the output of ``feasid payload`` has of a load, by its attributes."""
 
 SHAPES = {"mass": (), "centre": (3,), "inertia": (3, 3)}
 

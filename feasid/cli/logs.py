@@ -187,20 +187,10 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("log", metavar="LOG", help="CSV, Parquet, NPZ or a bag with positions and torques")
     add_robot_arguments(parser)
-    add(
-        "--window",
-        type=float,
-        default=10.0,
-        metavar="S",
-        help="length of the window of samples; default 10 s",
-    )
-    add(
-        "--interval",
-        type=float,
-        default=1.0,
-        metavar="S",
-        help="time between printed lines; default 1 s",
-    )
+    add("--window", type=float, default=10.0, metavar="S",
+        help="length of the window of samples; default 10 s")  # fmt: skip
+    add("--interval", type=float, default=1.0, metavar="S",
+        help="time between printed lines; default 1 s")  # fmt: skip
     add("--plot", metavar="PNG", help="draw errors and gate over time")
     add_output(parser, "replace the drawing if it exists")
     add_options(parser, ReplayOptions)

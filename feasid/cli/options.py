@@ -24,14 +24,8 @@ MAX_MATRIX_FILE_BYTES = 2**20
 NO_TERMINAL = 80
 """Columns of help that no terminal shows."""
 
-METAVAR = {
-    "number": "NUMBER",
-    "count": "N",
-    "flag": "YES/NO",
-    "words": "LIST",
-    "value": "VALUE",
-    "mapping": "NAME=VALUE,...",
-}
+METAVAR = {"number": "NUMBER", "count": "N", "flag": "YES/NO", "words": "LIST", "value": "VALUE",
+           "mapping": "NAME=VALUE,..."}  # fmt: skip
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -134,12 +128,8 @@ def add_options(
         group.add_argument("--help-all", action=_HelpAll, nargs=0, help="all options, and exit")
         seldom = (a for a in parser._actions if a.dest.removeprefix("option_") not in frequent)
         parser.rare = [action for action in seldom if action.dest != "help_all"]
-    group.add_argument(
-        "--option",
-        metavar="NAME=VALUE",
-        action="append",
-        help="any other option, by its Python name",
-    )
+    group.add_argument("--option", metavar="NAME=VALUE", action="append",
+                       help="any other option, by its Python name")  # fmt: skip
 
 
 def argument_name(name: str) -> str:

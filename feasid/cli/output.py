@@ -122,6 +122,8 @@ def option_pattern() -> re.Pattern[str]:
 
 SIMPLE = re.compile(r"True|False|None|'[^']*'|\"[^\"]*\"|[-+]?\d[\d.]*(?:e[-+]?\d+)?(?<!\.)")
 
+PLACEHOLDER = re.compile(r"['\"]([^'\"]+)['\"]: (\(low, high\)|bound)?")
+
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 CALL = re.compile(r"load_robot\((?:\.\.\.|path|'[^']*'), ((?:[^()]|\([^()]*\))*)\)")
@@ -147,8 +149,11 @@ def spell_as_arguments(text: str) -> str:
             length, value = _leading_literal(text[end:])
             if not length and text[end : end + 1] in PAIRS:  # with words that the reader fills in
                 length = _bracket_length(text[end:])
-                words = text[end : end + length]
-                value = _mapping_placeholders(words) if words[:1] == "{" else words
+                value = text[end : end + length]
+                if value[:1] == "{":  # {'a': ..., 'b': (low, high)} is typed as a=...,b=LOW,HIGH
+                    typed = {"(low, high)": "LOW,HIGH", "bound": "BOUND"}
+                    entries = PLACEHOLDER.findall(value)
+                    value = ",".join(f"{key}={typed.get(x, '...')}" for key, x in entries)
             out.append(_spell_argument(name, value) if length else argument_name(name))
             end += length
         else:
@@ -167,13 +172,6 @@ def _spell_argument(name: str, value: object) -> str:
     if value is None or value in ((), []):
         value = "none"
     return as_arguments({name: value})
-
-
-def _mapping_placeholders(text: str) -> str:
-    """A mapping whose values the reader fills in: ``{'a': ..., 'b': ...}`` as ``a=...,b=...``."""
-    entries = re.findall(r"['\"]([^'\"]+)['\"]: (\(low, high\)|bound)?", text)
-    typed = {"(low, high)": "LOW,HIGH", "bound": "BOUND"}
-    return ",".join(f"{name}={typed.get(value, '...')}" for name, value in entries)
 
 
 def _leading_literal(text: str) -> tuple[int, object]:

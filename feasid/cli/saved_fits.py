@@ -196,23 +196,16 @@ def run_ranges(arguments: argparse.Namespace) -> int:
     return 0
 
 
+RANGE = ("value", "lower", "upper", "marks", "mark", "limited")
+"""What ``--json`` has of a range besides its name."""
+
+
 def ranges_as_data(found: ParameterRanges) -> dict[str, Any]:
     """Ranges for ``--json``; null for an end that nothing determines."""
     return {
         "level": found.level,
         "budget": found.budget,
-        "ranges": [
-            {
-                "parameter": r.name,
-                "value": r.value,
-                "lower": r.lower,
-                "upper": r.upper,
-                "marks": list(r.marks),
-                "mark": r.mark,
-                "limited": list(r.limited),
-            }
-            for r in found
-        ],
+        "ranges": [{"parameter": r.name, **{k: getattr(r, k) for k in RANGE}} for r in found],
         "notes": [str(n) for n in found.notes],
     }
 

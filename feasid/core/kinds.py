@@ -208,12 +208,6 @@ def _are_names(columns: Any) -> bool:
         return False
 
 
-def _flag(value: Any) -> bool:
-    if not is_flag(value):
-        raise UnfitError
-    return bool(value)
-
-
 def _path(value: Any) -> Any:
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise UnfitError
@@ -222,13 +216,15 @@ def _path(value: Any) -> Any:
     return value
 
 
-def _kind_by_test(text: str, test: Callable[[Any], bool]) -> ArgumentKind:
-    """Values that pass a test, unchanged."""
+def kind_by_test(
+    text: str, test: Callable[[Any], bool], make: Callable[[Any], Any] = lambda value: value
+) -> ArgumentKind:
+    """Values that pass a test, unchanged or made into another."""
 
     def convert(value: Any) -> Any:
         if not test(value):
             raise UnfitError
-        return value
+        return make(value)
 
     return ArgumentKind(text, convert)
 
@@ -255,11 +251,13 @@ HINTS = {"Robot": "not a path: read it with feasid.load_robot"}
 """Advice if a path is given instead of an object."""
 
 ANYTHING = ArgumentKind("anything", lambda value: value)
-FLAG = ArgumentKind("True or False", _flag, test=lambda value: isinstance(value, bool))
+FLAG = replace(
+    kind_by_test("True or False", is_flag, bool), test=lambda value: isinstance(value, bool)
+)
 PATH = ArgumentKind("a path", _path, test=lambda value: isinstance(value, os.PathLike))
-FILE = _kind_by_test("an open file", lambda value: hasattr(value, "read"))
-FUNCTION = _kind_by_test("a function", callable)
-NONE = _kind_by_test("None", lambda value: value is None)
+FILE = kind_by_test("an open file", lambda value: hasattr(value, "read"))
+FUNCTION = kind_by_test("a function", callable)
+NONE = kind_by_test("None", lambda value: value is None)
 
 Positive: TypeAlias = Annotated[float, number(0.0, open=True)]
 NonNegative: TypeAlias = Annotated[float, number(0.0)]
@@ -335,7 +333,8 @@ def kind_from_annotation(hint: Any) -> ArgumentKind:
         return array()
     if hint is np.ndarray or origin in ARRAYS:
         kind = ANYTHING if "bool" in str(inner) else array(whole="int" in str(inner))
-        return replace(kind, test=_is_plain_array)
+        return replace(kind, test=lambda value: isinstance(value, np.ndarray)
+                       and not hasattr(value, "mask") and value.dtype.kind in "fiub")  # fmt: skip
     if hint is None or hint is types.NoneType:
         return NONE
     if hint in SIMPLE:
@@ -356,11 +355,6 @@ def kind_from_annotation(hint: Any) -> ArgumentKind:
     return ANYTHING
 
 
-def _is_plain_array(value: Any) -> bool:
-    plain = isinstance(value, np.ndarray) and not hasattr(value, "mask")
-    return plain and value.dtype.kind in "fiub"
-
-
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not is_flag(value) and abs(int(value)) <= MOST
 
@@ -369,7 +363,7 @@ SIMPLE: dict[Any, ArgumentKind] = {
     bool: FLAG,
     int: replace(count(), test=_is_whole),
     float: replace(number(), test=lambda v: isinstance(v, float | np.floating) or _is_whole(v)),
-    str: _kind_by_test("a text", lambda value: isinstance(value, str)),
+    str: kind_by_test("a text", lambda value: isinstance(value, str)),
     Any: ANYTHING,
 }
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock, get_ident
@@ -31,13 +31,18 @@ class _Limit:
         self.owner = 0
         self.depth = 0
         self.limits: Any = None
+        self.controller: Any = None
+        self.modules = 0  #: Number of modules when `controller` searched for loaded libraries.
 
     @contextmanager
-    def hold(self, threadpool_limits: Any) -> Iterator[None]:
+    def hold(self, controller: Any) -> Iterator[None]:
         """Limit BLAS to one thread meanwhile."""
         with self.lock:
             if not self.depth:
-                self.limits = threadpool_limits(1, user_api="blas")
+                # The search takes 2.5 ms, a hundred times the limit: only an import can add to it.
+                if len(sys.modules) != self.modules:
+                    self.controller, self.modules = controller(), len(sys.modules)
+                self.limits = self.controller.limit(limits=1, user_api="blas")
                 self.owner = get_ident()
             self.depth += self.owner == get_ident()
         try:
@@ -57,25 +62,12 @@ _LIMIT = _Limit()
 def one_thread() -> Iterator[None]:
     """Limit BLAS to one thread meanwhile, where threadpoolctl is installed; also a decorator."""
     try:
-        threadpool_limits = import_module("threadpoolctl").threadpool_limits
+        controller = import_module("threadpoolctl").ThreadpoolController
     except ImportError:
         yield
         return
-    with _LIMIT.hold(threadpool_limits):
+    with _LIMIT.hold(controller):
         yield
-
-
-def thread_limiter() -> Callable[[], AbstractContextManager[None]]:
-    """`one_thread` for loops: it searches for loaded libraries only once."""
-    try:
-        controller = import_module("threadpoolctl").ThreadpoolController()
-    except ImportError:
-        return nullcontext
-
-    def limits(number: int, user_api: str) -> Any:
-        return controller.limit(limits=number, user_api=user_api)
-
-    return lambda: _LIMIT.hold(limits)
 
 
 def limit_before_numpy() -> None:

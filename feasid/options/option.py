@@ -12,7 +12,6 @@ from typing import Any
 from feasid.core.arguments import FLAG, MOST, ArgumentKind, UnfitError, count, number
 from feasid.core.errors import InputError, did_you_mean
 from feasid.core.text import quote
-from feasid.options.forms import Form
 
 TRUE = ("true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
@@ -39,7 +38,7 @@ class Option:
     #: (str, tuple): another option and its values, without which this one has no effect; an
     #: ellipsis among the values stands for any other than None.
     needs: tuple[str, tuple[Any, ...]] | None = None
-    form: Form | None = None  #: What a value, or each value of a mapping, must look like.
+    form: ArgumentKind | None = None  #: What a value, or each value of a mapping, must look like.
     example: str = ""  #: A good value as it is typed at the prompt.
 
     def check(self, name: str, value: Any) -> Any:
@@ -123,14 +122,14 @@ def _check_mapping(option: Option, name: str, value: Any) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
         raise option.value_error(name, value)
     for key, item in value.items():
-        if option.form is not None and not option.form.fits(item):
+        if option.form is not None and not option.form.accepts(item):
             what = f"{name} of {key!r} must be {option.form.text}"
             raise InputError(f"{what}, not {quote(item)}", option=name)
     return value
 
 
 def _check_value(option: Option, name: str, value: Any) -> Any:
-    if option.form is not None and not option.form.fits(value):
+    if option.form is not None and not option.form.accepts(value):
         raise option.value_error(name, value)
     return value
 
@@ -143,8 +142,7 @@ def _read_number(option: Option, name: str, text: str) -> float:
 
 
 def _read_flag(option: Option, name: str, text: str) -> bool:
-    word = text.strip().lower()
-    if word not in (*TRUE, *FALSE):
+    if (word := text.strip().lower()) not in (*TRUE, *FALSE):
         raise option.value_error(name, text)
     return word in TRUE
 

@@ -24,6 +24,7 @@ def fitted(seed, mistake=""):
     return fit, np.linalg.norm(predicted_torque(fit, *new) - tau) / np.linalg.norm(tau)
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("mistake", some(MISTAKES, *MISTAKES))
 def test_a_ruined_log_is_granted_nothing_that_is_wrong(mistake, tmp_path):
     fit, error = fitted(41, mistake)

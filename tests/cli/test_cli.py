@@ -75,6 +75,7 @@ def test_existing_output_is_kept(folder, capsys):
     assert (folder / "arm.urdf").read_text() == ARM
 
 
+@pytest.mark.slow  # a draw of tests/cli/test_json.py runs it, too
 def test_demo_runs_on_the_packaged_log(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0

@@ -11,15 +11,11 @@ from feasid.cli import load_command
 from feasid.cli.options import Parser
 
 FUNCTIONS = {
-    "fit": (feasid.fit,),
-    "reduce": (feasid.reduce,),
-    "diagnose": (feasid.diagnose,),
+    "fit": (feasid.fit,), "reduce": (feasid.reduce,), "diagnose": (feasid.diagnose,),
     "payload": (feasid.payload, feasid.payload_from_wrench),
-    "torque-constants": (feasid.torque_constants,),
-    "base-parameters": (feasid.base_parameters,),
-    "compare": (feasid.compare,),
-    "excite": (excite,),
-}
+    "torque-constants": (feasid.torque_constants,), "base-parameters": (feasid.base_parameters,),
+    "compare": (feasid.compare,), "excite": (excite,),
+}  # fmt: skip
 
 ROBOT = {"lock", "gravity", "floating"}
 """Of `feasid.load_robot`; the prompt reads files, once, and writes what it is told to."""

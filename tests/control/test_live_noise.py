@@ -67,6 +67,7 @@ class Arm:
         return pd.DataFrame(columns), (t, q, live, tau)
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("measured", [True, False], ids=["measured", "differenced"])
 def test_free_motion_gives_no_contact_and_the_push_that_is_told_is_felt(measured):
     seed = np.random.SeedSequence().entropy

@@ -63,6 +63,7 @@ def test_currents_of_a_ur5_are_told_by_their_size(run):
     assert "feasid.torque_constants" in found[0].message
 
 
+@pytest.mark.sampled(0.34, of="file")
 @pytest.mark.parametrize("run", [pytest.param("no8", marks=pytest.mark.slow), "no9"])
 def test_no_fit_of_currents_is_good(run):
     robot, df = ur5(run)
@@ -87,6 +88,7 @@ def test_torques_in_newton_metres_are_not_taken_for_currents(name):
     assert scale_note(parts[0], base, None) is None
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_no_controller_is_given_a_load_from_currents():
     robot, log = arm()
     torques = [c for c in log if c.startswith("tau_")]
@@ -183,6 +185,7 @@ def test_a_motion_that_repeats_has_its_shortest_period(seed):
     assert find_period([SimpleNamespace(t=t, dq=dq)]) is None
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_a_fit_of_currents_writes_no_robot(tmp_path, capsys):
     robot, log = arm()
     (tmp_path / "arm.urdf").write_text(ARM)

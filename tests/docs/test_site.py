@@ -92,6 +92,7 @@ def test_equations_stand_in_the_middle_as_the_theme_would_not_have_them():
     assert "text-align: center" in rule
 
 
+@pytest.mark.slow  # as the site is built, which runs the page: .ci/run
 def test_the_first_tutorial_explains_the_lines_that_it_prints(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text, names, printed = (DOCS / "tutorials" / "first_fit.md").read_text(), {}, ""

@@ -27,15 +27,9 @@ OPTIONS = {
 }
 
 OTHERS = {
-    "--arguments",
-    "--counts",
-    "--help",
-    "--help-all",
-    "--keep-going",
-    "--minutes",
-    "--moments",
+    "--arguments", "--counts", "--help", "--help-all", "--keep-going", "--minutes", "--moments",
     "--user",
-}
+}  # fmt: skip
 OTHERS |= {"--python", "--write"}
 """Flags of the package as a whole, of its campaign and versions, and of pip and Sphinx."""
 

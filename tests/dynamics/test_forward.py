@@ -38,6 +38,7 @@ def arm(seed=0, *words):
 SECONDS = 0.4
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("damping", [0.0, 3.0])
 @pytest.mark.parametrize("controlled", [False, True])
 def test_steps_of_half_the_length_have_a_quarter_of_the_error(damping, controlled):

@@ -72,6 +72,7 @@ def test_motion_satisfies_mujocos_constraints(mechanism):
         assert np.abs(jacobian @ dq[:, k]).max() < 1e-8
 
 
+@pytest.mark.sampled(0.34)
 def test_torques_are_mujocos_along_its_constraint(mechanism):
     text, robot = mechanism
     s, ds, dds = motions(robot, reach=0.2)

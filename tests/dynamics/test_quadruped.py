@@ -103,6 +103,7 @@ def test_a_table_goes_straight_into_a_fit(imu, tmp_path):
     assert fit.predict(motion, contacts=None).shape[1] == robot.dof
 
 
+@pytest.mark.sampled(0.5, of="file")
 def test_the_prompt_takes_it_too(tmp_path, monkeypatch, capsys):
     _, path = loaded("solo12")
     log, _ = logged()
@@ -169,6 +170,7 @@ def test_forces_of_the_ground_need_not_be_known():
     assert fit.errors(without_forces(frame(robot, other), other))["all"] < UNSEEN
 
 
+@pytest.mark.sampled(0.5, of="file")
 def test_what_is_wrong_with_unknown_forces_is_named():
     robot, wrong, _ = identified()
     log = trot(robot, TRAINED, 1.0, 0)

@@ -35,6 +35,7 @@ SAME = 1e-12
 """Relative to the largest: rounding of a few hundred operations."""
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("backend", ["python", "c"])
 @pytest.mark.parametrize("name", ["panda", "ur5_robot", "kinova"])
 def test_models_of_single_samples_are_pinocchios(name, backend):

@@ -24,6 +24,7 @@ def run_seed():
     return random.randrange(100_000)  # repeated by --randomly-seed
 
 
+@pytest.mark.sampled(0.34, of="file")
 @pytest.mark.parametrize("what", KINDS)
 def test_the_log_that_differs_is_named_with_its_kind_and_size(what, run_seed):
     kind, logs, at, joint = odd_logs("kuka_lwr4", run_seed, what)
@@ -47,6 +48,7 @@ def test_the_log_that_differs_is_named_with_its_kind_and_size(what, run_seed):
     assert f"log {at + 1} differs from the other logs in {difference}" in str(note)
 
 
+@pytest.mark.sampled(0.34, of="file")
 @pytest.mark.parametrize("kind", ["tilt", "delay", "warm-up", ""])
 def test_a_log_of_another_set_up_is_named_beside_other_friction_of_every_day(kind):
     """Friction differs by a tenth from log to log, also of two alone."""
@@ -57,6 +59,7 @@ def test_a_log_of_another_set_up_is_named_beside_other_friction_of_every_day(kin
     assert [(d.log, d.kind) for d in fit.comparison.differences] == [(at, kind)] * bool(kind)
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_friction_that_differs_by_day_names_no_log(run_seed):
     assert DAILY["friction"] == ARM_FRICTION
     kind, logs, _, _ = odd_logs("kuka_lwr4", run_seed, "daily")

@@ -99,19 +99,13 @@ def test_bounds_say_what_they_bound(seed):
     )
     value = 2 * masses[0] - delta[ROBOT.parameter_names.index(("b2", "Ia"))]
     expected = [
-        (masses[0] < low, "mass of b0 lower"),
-        (masses[0] > high, "mass of b0 upper"),
-        (masses.sum() > 3, "total mass upper"),
-        (masses[1] + masses[2] < 1, "hand lower"),
-        (coms[1, 0] < -0.1, "com of b1 x lower"),
-        (coms[1, 0] > 0.1, "com of b1 x upper"),
-        (coms[1, 1] < -0.2, "com of b1 y lower"),
-        (coms[1, 1] > 0.2, "com of b1 y upper"),
-        (coms[1, 2] < -0.3, "com of b1 z lower"),
-        (coms[1, 2] > 0.3, "com of b1 z upper"),
-        (value < -1, "l lower"),
-        (value > 1, "l upper"),
-    ]
+        (masses[0] < low, "mass of b0 lower"), (masses[0] > high, "mass of b0 upper"),
+        (masses.sum() > 3, "total mass upper"), (masses[1] + masses[2] < 1, "hand lower"),
+        (coms[1, 0] < -0.1, "com of b1 x lower"), (coms[1, 0] > 0.1, "com of b1 x upper"),
+        (coms[1, 1] < -0.2, "com of b1 y lower"), (coms[1, 1] > 0.2, "com of b1 y upper"),
+        (coms[1, 2] < -0.3, "com of b1 z lower"), (coms[1, 2] > 0.3, "com of b1 z upper"),
+        (value < -1, "l lower"), (value > 1, "l upper"),
+    ]  # fmt: skip
     assert feasible.violations(delta) == tuple(name for broken, name in expected if broken)
 
 

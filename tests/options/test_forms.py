@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from feasid.core.kinds import ArgumentKind
 from feasid.options import forms
-from feasid.options.forms import Form, is_row, is_table
+from feasid.options.forms import is_row, is_table
 
 VALUES = {
     "None": None, "True": True, "0": 0, "-1.0": -1.0, "1.5": 1.5, "numpy 2": np.int64(2),
@@ -43,47 +44,27 @@ ROWS = EMPTY | {"1", "2", "11"} | POINT | TENS
 WEIGHED = {"a", "a b", "a 0"}
 
 TAKEN = {
-    "NUMBER": NUMBERS,
-    "WIDTH": NUMBERS - {"-1.0"},
-    "NAME": STRINGS,
-    "NAMES": {"names"},
-    "TEXT": {"name"},
-    "IMU": {"link", "Imu"},
-    "TOUCH": STRINGS | {"body", "Touch"},
-    "COLUMN": STRINGS | {"True", "0", "10**400"},
-    "UNIT": STRINGS | NUMBERS,
-    "BOUNDS": {"2", "2 of 3", "none 2"},
-    "MASS": NUMBERS | {"2", "2 of 3", "none 2"},
-    "SUM": {"sum"},
-    "BOX": {"2x3"},
-    "ELLIPSOID": {"2x3", "axes"},
-    "CYLINDER": {"cylinder"},
-    "POINTS": TABLES,
-    "LINEAR": {"linear"},
-    "PAIRS": {"[]", "()", "pairs"},
+    "NUMBER": NUMBERS, "WIDTH": NUMBERS - {"-1.0"}, "NAME": STRINGS, "NAMES": {"names"},
+    "TEXT": {"name"}, "IMU": {"link", "Imu"}, "TOUCH": STRINGS | {"body", "Touch"},
+    "COLUMN": STRINGS | {"True", "0", "10**400"}, "UNIT": STRINGS | NUMBERS,
+    "BOUNDS": {"2", "2 of 3", "none 2"}, "MASS": NUMBERS | {"2", "2 of 3", "none 2"},
+    "SUM": {"sum"}, "BOX": {"2x3"}, "ELLIPSOID": {"2x3", "axes"}, "CYLINDER": {"cylinder"},
+    "POINTS": TABLES, "LINEAR": {"linear"}, "PAIRS": {"[]", "()", "pairs"},
     "MIRRORS": {"[]", "()", "triples", "no attempt"},
     "MATRIX": STRINGS | TABLES | {"3x2", "intervals"},
-    "ROWS": STRINGS | EMPTY | {"mask", "intervals", "3x2"},
-    "WEIGHTS": STRINGS | ROWS | WEIGHED,
-    "KNOWN": NUMBERS | TENS | {"10 nan", "10 None"},
-    "FACTORS": {"a b"},
-    "ROW": ROWS,
-    "PRIOR": STRINGS | {"Prior"},
-    "SERVO": {"kp", "Servo"},
-    "TRUSTED": {"2"},
-    "LOAD": TENS | {"Payload"},
-    "MOMENTS": {"[]", "()", "moment"},
-    "GUESS": ROWS,
-    "FUNCTION": {"len"},
-    "SOLVER": STRINGS | {"[]", "()", "attempt", "solver"},
-}
+    "ROWS": STRINGS | EMPTY | {"mask", "intervals", "3x2"}, "WEIGHTS": STRINGS | ROWS | WEIGHED,
+    "KNOWN": NUMBERS | TENS | {"10 nan", "10 None"}, "FACTORS": {"a b"}, "ROW": ROWS,
+    "PRIOR": STRINGS | {"Prior"}, "SERVO": {"kp", "Servo"}, "TRUSTED": {"2"},
+    "LOAD": TENS | {"Payload"}, "MOMENTS": {"[]", "()", "moment"}, "GUESS": ROWS,
+    "FUNCTION": {"len"}, "SOLVER": STRINGS | {"[]", "()", "attempt", "solver"},
+}  # fmt: skip
 """Names of the values that each form takes."""
 
 
-@pytest.mark.parametrize("name", [k for k, v in vars(forms).items() if isinstance(v, Form)])
+@pytest.mark.parametrize("name", [k for k, v in vars(forms).items() if isinstance(v, ArgumentKind)])
 def test_each_form_takes_what_it_says_and_nothing_else(name):
     form = getattr(forms, name)
-    assert {value for value, given in VALUES.items() if form.fits(given)} == TAKEN[name]
+    assert {value for value, given in VALUES.items() if form.accepts(given)} == TAKEN[name]
 
 
 def test_rows_and_tables_of_a_given_size():

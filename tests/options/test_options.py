@@ -42,14 +42,10 @@ BESIDE = {  # what an option needs beside it to have an effect
 COMMANDED = {"servo", *option_table(CommandOptions)}
 
 BAD = {  # a value of the wrong kind or out of range; anything is a mapping's or a value's business
-    "number": ["", "x", "nan", "inf", "-inf"],
-    "count": ["0", "-3", "1.5", "x"],
-    "flag": ["maybe", "2", ""],
-    "choice": ["", "nonsense"],
-    "words": ["nonsense", "[1]"],
-    "mapping": ["nonsense", "=", "[1, 2]"],
-    "value": [],
-}
+    "number": ["", "x", "nan", "inf", "-inf"], "count": ["0", "-3", "1.5", "x"],
+    "flag": ["maybe", "2", ""], "choice": ["", "nonsense"], "words": ["nonsense", "[1]"],
+    "mapping": ["nonsense", "=", "[1, 2]"], "value": [],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

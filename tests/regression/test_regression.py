@@ -156,14 +156,10 @@ def test_whatever_decides_what_data_mean_is_in_the_fingerprint():
     rotors = ({"gear": -7.6}, {"position": body.rotor.position + 0.1}, {"rotation": turn})
     others = [
         *(changed(body, rotor=replace(body.rotor, **new)) for new in rotors),
-        changed(body, rotor=None),
-        changed(body, rotation=turn),
-        changed(body, position=body.position + 0.1),
-        changed(body, motion=-body.motion),
-        robot.with_gravity((0, 0, -1.6)),
-        robot.with_transition(0.2),
-        robot.without_joint_terms(),
-    ]
+        changed(body, rotor=None), changed(body, rotation=turn),
+        changed(body, position=body.position + 0.1), changed(body, motion=-body.motion),
+        robot.with_gravity((0, 0, -1.6)), robot.with_transition(0.2), robot.without_joint_terms(),
+    ]  # fmt: skip
     marks = {fingerprint_of(r, (0, 1)) for r in (robot, *others)}
     assert len(marks | {fingerprint_of(robot, (0, 2))}) == len(others) + 2
     assert fingerprint_of(replace(robot, name="another"), (0, 1)) in marks

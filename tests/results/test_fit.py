@@ -215,7 +215,7 @@ def test_kuka_errors_on_fitted_and_repeated_motion():
     """Judged on a repeat that was never fitted; both limits leave a tenth of what is reached."""
     log = datasets.load("kuka_lwr4")
     first, second = (log[log["run"] == r] for r in ("measurement_1", "measurement_2"))
-    fit = feasid.fit(first, log.attrs["robot"], cutoff=8.0)
+    fit = feasid.fit(first, log.attrs["robot"], cutoff=8.0, diagnose=False)
     assert fit.relative_error["all"] <= 0.024
     assert fit.errors(second)["all"] <= 0.026
 

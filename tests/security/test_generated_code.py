@@ -14,15 +14,9 @@ from feasid.core.errors import InputError
 from feasid.results.codegen.c import escape_comment, find_compiler
 
 HOSTILE = [
-    "*\\ int x; /*",
-    "*/ int x; /*",
-    "**//int x;/**",
-    "*\\\\ int x;",
-    "*??/\\/ int x;",
-    "*\\\n/ int x;",
-    "*\u2028/",
-    "*\\ __asm__(&quot;.globl x&quot;); /*",
-]
+    "*\\ int x; /*", "*/ int x; /*", "**//int x;/**", "*\\\\ int x;", "*??/\\/ int x;",
+    "*\\\n/ int x;", "*\u2028/", "*\\ __asm__(&quot;.globl x&quot;); /*",
+]  # fmt: skip
 
 
 def without_comments(text):

@@ -187,25 +187,12 @@ def lost_rows(made, clean):
 
 
 CHECKS = {
-    "gain": gain,
-    "tilt": tilt,
-    "zeros": zeros,
-    "late": late,
-    "jitter": jitter,
-    "elastic": springs,
-    "backlash": springs,
-    "quantised": quantised,
-    "50hz": slow_rows,
-    "5s": short,
-    "10min": long,
-    "masses_doubled": doubled,
-    "masses_mixed": mixed,
-    "no_inertials": massless,
-    "payload": payload,
-    "exact": exact,
-    "all_rows": lost_rows,
+    "gain": gain, "tilt": tilt, "zeros": zeros, "late": late, "jitter": jitter,
+    "elastic": springs, "backlash": springs, "quantised": quantised, "50hz": slow_rows,
+    "5s": short, "10min": long, "masses_doubled": doubled, "masses_mixed": mixed,
+    "no_inertials": massless, "payload": payload, "exact": exact, "all_rows": lost_rows,
     "half_lost": lost_rows,
-}
+}  # fmt: skip
 
 
 @pytest.mark.sampled(0.34)

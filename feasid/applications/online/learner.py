@@ -35,7 +35,7 @@ from feasid.applications.online.problem import FeasibleProblem, row_deviations
 from feasid.core.arguments import Count
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, SolverError
-from feasid.core.threads import thread_limiter
+from feasid.core.threads import one_thread
 from feasid.identification.regression.triangle import Reduced, fingerprint_of
 from feasid.results.archive.state import Kinds, Time, real, several
 from feasid.results.codegen.compiled import CompiledDynamics
@@ -164,7 +164,6 @@ class Learner:
         coded = not robot.loops and all(body.dof == 1 for body in robot.bodies)
         nominal = robot.with_values(problem.nominal)
         self._model = CompiledDynamics(nominal, base=self.base, backend="python") if coded else None
-        self._one_thread = thread_limiter()
         self._checks = SampleChecks(robot.dof, rate)
         self._grid = EvenGrid(rate)
         place = {c: k for k, c in enumerate(equations.plan.columns)}
@@ -189,14 +188,6 @@ class Learner:
         self._errors: deque[tuple[Array, Array, int]] = deque(maxlen=recent)
         self._bad: deque[int] = deque(maxlen=max(1, round(rate / block)))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The state without the compiled function, which is made again."""
-        return {k: v for k, v in vars(self).items() if k != "_one_thread"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._one_thread = thread_limiter()
-
     def learnt(self) -> Kinds:
         """What is saved of the learner itself."""
         each, rows = real(self.robot.dof), real("rows", self.base.size + 1)
@@ -211,7 +202,7 @@ class Learner:
 
     def _learn(self, raw: SampleBlock) -> None:
         """Turn a block into equations, predict them, and learn them; with one BLAS thread."""
-        with self._one_thread():
+        with one_thread():
             if raw.lost:
                 self._checks.skip(raw.lost)
                 self._bad.extend([self.block] * (raw.lost // self.block))
@@ -315,7 +306,7 @@ class Learner:
     def _estimate(self, posture: Array) -> OnlineEstimate:
         """The estimate, judged at the state of the robot at the time of the request."""
         self._posture = posture
-        with self._one_thread():
+        with one_thread():
             self._latest = self._solve()
         return self._latest
 

@@ -166,14 +166,11 @@ def _scale_findings(search: AdviceSearch, found: Sequence[Finding]) -> list[Find
 def _no_motion_finding(samples: DecimatedLog) -> Finding:
     """Nothing moves; in one pose nothing can be identified at all."""
     posed = bool(np.ptp(samples.q, axis=0).max() > LEAST_SPEED)
-    return Finding(
-        "static",
-        "warning" if posed else "error",
-        "nothing moves: only gravity parameters can be identified"
-        if posed
-        else "nothing moves, and there is one pose only: no parameter can be identified",
-        "record a motion: feasid.excite(robot)",
-    )
+    text = "nothing moves: only gravity parameters can be identified"
+    if not posed:
+        text = "nothing moves, and there is one pose only: no parameter can be identified"
+    level = "warning" if posed else "error"
+    return Finding("static", level, text, "record a motion: feasid.excite(robot)")
 
 
 def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) -> list[Finding]:
@@ -379,12 +376,7 @@ class DiagnosedLog:
     name: str
     log: Recording
     table: pd.DataFrame
-    first: int
-
-    def is_about_this_log(self, finding: Finding) -> bool:
-        """Whether a finding about rows is about this log's alone."""
-        last = self.first + len(self.table)
-        return bool(finding.rows) and all(self.first <= a and b < last for a, b in finding.rows)
+    first: int  #: Number of its first row.
 
 
 def diagnose_logs(
@@ -419,8 +411,11 @@ def diagnose_logs(
         )
         notes.append(Note(text, "diagnosed-together", logs=len(parts)))
     for finding in (f for f in found if f.level != "note" and f.code not in OF_THE_READER):
-        own = [p for p in parts if len(parts) > 1 and p.is_about_this_log(finding)]
-        where = f"{own[0].name}, from row {own[0].first} on: " if own else ""
+        where = ""
+        for part in parts if len(parts) > 1 and finding.rows else ():
+            last = part.first + len(part.table)
+            if all(part.first <= a and b < last for a, b in finding.rows):  # its rows alone
+                where = f"{part.name}, from row {part.first} on: "
         fact = finding.code in FACTS and (finding.code != "dead" or finding.level == "error")
         confirmed = fact or finding.gain is not None
         notes.append(

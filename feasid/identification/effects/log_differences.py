@@ -494,7 +494,15 @@ class _Comparison:
         trial = [*active, (log, candidate)]
         solved = self.solve(trial, grams, bool(days))
         size = self._size(log, candidate, solved[1])
-        if not self._is_large(candidate, size):
+        kind, limit = candidate.kind, LIMIT * DAILY.get(candidate.kind, 0.0)  # of ordinary days
+        if kind in ("friction", "gain"):
+            is_large = abs(float(np.log(size))) > limit
+        else:
+            units = {"load": self.mass, "offset": candidate.unit / (WIDE * DAILY["offset"])}
+            units |= {name: EFFECTS[name].factor for name in ("delay", "tilt", "zero")}
+            limit *= units.get(kind, 1.0)
+            is_large = kind == "everything" or abs(size - (kind == "warm-up")) > limit
+        if not is_large:
             return None
         others = [self.falls(grams[k], k, [candidate], solved)[0] / noise[k]
                   for k in range(len(self.logs)) if k not in dict(trial)]  # fmt: skip
@@ -561,15 +569,6 @@ class _Comparison:
         weight = np.sqrt(power)
         usual = max(float(weight @ (candidate.usual + change)), 1e-6)
         return max(1.0 + float(weight @ theta * candidate.unit) / usual, 1e-3)
-
-    def _is_large(self, candidate: _Candidate, size: float) -> bool:
-        """Whether it exceeds ordinary changes from day to day."""
-        kind, limit = candidate.kind, LIMIT * DAILY.get(candidate.kind, 0.0)
-        if kind in ("friction", "gain"):
-            return abs(float(np.log(size))) > limit
-        said = {"load": self.mass, "offset": candidate.unit / (WIDE * DAILY["offset"])}
-        said |= {name: EFFECTS[name].factor for name in ("delay", "tilt", "zero")}
-        return kind == "everything" or abs(size - (kind == "warm-up")) > limit * said.get(kind, 1.0)
 
     # -- numbers of each log -------------------------------------------------------------------
 

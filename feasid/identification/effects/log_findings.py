@@ -107,18 +107,13 @@ def _sort_rows_by_time(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], l
             repeats = np.flatnonzero(steps == 0)
             at, after = own[repeats], own[repeats + 1]
             same = all(np.array_equal(x[after], x[at], equal_nan=True) for x in raw.values.values())
-            findings.append(
-                Finding(
-                    "doubled",
-                    "warning" if same else "error",
-                    f"{doubled} row(s) have the time stamp of the row before, "
-                    + ("and its values" if same else "but other values: which are right?"),
-                    "nothing: they are dropped"
-                    if same
-                    else "drop one of each: df.drop_duplicates(subset='t')",
-                    rows=tuple((int(k), int(k)) for k in np.flatnonzero(steps == 0)[:20] + 1),
-                )
-            )
+            level = "warning" if same else "error"
+            text = f"{doubled} row(s) have the time stamp of the row before, "
+            text += "and its values" if same else "but other values: which are right?"
+            mend = "drop one of each: df.drop_duplicates(subset='t')"
+            mend = "nothing: they are dropped" if same else mend
+            rows_named = tuple((int(k), int(k)) for k in repeats[:20] + 1)
+            findings.append(Finding("doubled", level, text, mend, rows=rows_named))
         runs.append(rows)
     return findings, runs
 
@@ -240,11 +235,7 @@ def _unexcited_finding(
         advice = f"move {', '.join(idle)}"
     elif likeness[i, j] > 0.97:
         advice = f"move {names[i]} and {names[j]} independently of each other"
-    return Finding(
-        "excitation",
-        "note",
-        f"{rank} of {len(expressions)} base parameters are excited; the others involve mainly "
-        f"{worst or 'many parameters'}",
-        f"{advice or 'a richer motion'}: feasid.excite(robot)",
-        idle,
-    )
+    text = (f"{rank} of {len(expressions)} base parameters are excited; the others involve mainly "
+            f"{worst or 'many parameters'}")  # fmt: skip
+    remedy = f"{advice or 'a richer motion'}: feasid.excite(robot)"
+    return Finding("excitation", "note", text, remedy, idle)

@@ -113,24 +113,9 @@ class FitRecord:
 
 
 KNOWN = MODEL_KINDS | kinds(
-    FitRecord,
-    SourceRecord,
-    Noise,
-    GaussianPrior,
-    PlausibleBound,
-    BoundsTest,
-    Calibration,
-    EffectAt,
-    LogComparison,
-    Difference,
-    EffectResult,
-    Servo,
-    ServoFit,
-    Structure,
-    ComparedErrors,
-    GravityComparison,
-    FitEvidence,
-    ErrorLaw,
+    *(FitRecord, SourceRecord, Noise, GaussianPrior, PlausibleBound, BoundsTest, Calibration),
+    *(EffectAt, EffectResult, LogComparison, Difference, Servo, ServoFit, Structure),
+    *(ComparedErrors, GravityComparison, FitEvidence, ErrorLaw),
 )
 """Every kind of value that a saved fit may hold."""
 
@@ -264,25 +249,12 @@ def _fit(
         notes=record.estimate_notes,
         **_attributes(record, OF_ESTIMATE) | {k: float(record.numbers[k]) for k in NUMBERS},
     )
-    estimator = Estimator(
-        base,
-        feasible,
-        record.bounds.kept,
-        True,
-        find_prior(record.prior),
-        record.prior_weight,
-        noise=record.noise,
-        **_attributes(record, OF_ESTIMATOR),
-    )
-    return FittedModel(
-        robot,
-        estimator,
-        estimate,
-        reduced,
-        equations,
-        saved=LogEvidence(record.log, record.structure, record.contact_errors, record.simulated),
-        **_attributes(record, (*OF_FIT, "log_options", "options", "made")),
-    )
+    prior = find_prior(record.prior), record.prior_weight
+    decided = {"noise": record.noise, **_attributes(record, OF_ESTIMATOR)}
+    estimator = Estimator(base, feasible, record.bounds.kept, True, *prior, **decided)
+    saved = LogEvidence(record.log, record.structure, record.contact_errors, record.simulated)
+    parts = _attributes(record, (*OF_FIT, "log_options", "options", "made"))
+    return FittedModel(robot, estimator, estimate, reduced, equations, saved=saved, **parts)
 
 
 def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:

@@ -40,12 +40,7 @@ MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 """Bytes that an archive may unpack to."""
 
 CONTENT_ERRORS = (
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
+    *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError),
     np.linalg.LinAlgError,
 )
 """Errors that damaged content raises."""

@@ -248,7 +248,14 @@ class Algorithms:
         """Row by row, drive inertia included; shape (dof, dof)."""
         size = self.robot.axes
         entries = [[self.graph.as_expression(0.0)] * size for _ in range(size)]
-        for i, composite in enumerate(self._composite_bodies()):
+        tens = (self._node_parameters(node, self.delta) for node in self._tree)
+        bodies: list[Composite] = [(symmetric_matrix(*ten[:6]), ten[6:9], ten[9]) for ten in tens]
+        for i in range(len(bodies) - 1, -1, -1):  # each becomes the sum of all that it carries
+            p = self._tree[i].parent
+            if p >= 0:
+                inertia, first, mass = express_in_parent(self._transforms[i], bodies[i])
+                bodies[p] = bodies[p][0] + inertia, bodies[p][1] + first, bodies[p][2] + mass
+        for i, composite in enumerate(bodies):
             self._add_unit_acceleration_torques(i, composite, entries)
         for k in range(len(self.robot.drives)):
             column = self.robot.drive_columns(k).get("Ia")
@@ -259,17 +266,6 @@ class Algorithms:
         half = [self._project_torques(row) for row in entries]
         columns = [self._project_torques([row[k] for row in half]) for k in range(self.robot.dof)]
         return [columns[c][r] for r in range(self.robot.dof) for c in range(self.robot.dof)]
-
-    def _composite_bodies(self) -> list[Composite]:
-        """Each node with all that it carries, about its own origin."""
-        tens = (self._node_parameters(node, self.delta) for node in self._tree)
-        out: list[Composite] = [(symmetric_matrix(*ten[:6]), ten[6:9], ten[9]) for ten in tens]
-        for i in range(len(out) - 1, -1, -1):
-            p = self._tree[i].parent
-            if p >= 0:
-                inertia, first, mass = express_in_parent(self._transforms[i], out[i])
-                out[p] = out[p][0] + inertia, out[p][1] + first, out[p][2] + mass
-        return out
 
     def _add_unit_acceleration_torques(
         self, i: int, body: Composite, entries: list[list[Expression]]

@@ -398,7 +398,15 @@ def compile_routines(
     with tempfile.TemporaryDirectory(prefix="feasid-", ignore_cleanup_errors=True) as folder:
         file, library = Path(folder, "robot.c"), Path(folder, "robot.so")
         file.write_text(code.source_text)
-        _run_compiler([command, *FLAGS, str(file), "-o", str(library), "-lm"])
+        call = [command, *FLAGS, str(file), "-o", str(library), "-lm"]
+        try:
+            done = subprocess.run(
+                call, capture_output=True, text=True, timeout=COMPILER_TIMEOUT, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise InputError(f"the C compiler {command!r} did not work: {error}") from error
+        if done.returncode:
+            raise InputError(f"{command} could not compile the code: {done.stderr[:500]}")
         try:
             loaded = ctypes.CDLL(str(library))
         except OSError as error:
@@ -407,17 +415,6 @@ def compile_routines(
         routine.name: _wrap_c_function(loaded, routine.name, routine.inputs, len(routine.outputs))
         for routine in code.routines
     }
-
-
-def _run_compiler(command: list[str]) -> None:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=COMPILER_TIMEOUT, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(f"the C compiler {command[0]!r} did not work: {error}") from error
-    if done.returncode:
-        raise InputError(f"{command[0]} could not compile the code: {done.stderr[:500]}")
 
 
 def _wrap_c_function(

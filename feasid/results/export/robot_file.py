@@ -80,15 +80,6 @@ MISSING_TERMS = {
 """Terms that a file lacks, and advice to its clients."""
 
 
-def _missing_term(symbol: str) -> tuple[str, str]:
-    """Name of a joint term, and advice to clients of a file that lacks it."""
-    if symbol in MISSING_TERMS:
-        return MISSING_TERMS[symbol]
-    name = TERMS[symbol].name if symbol in TERMS else "custom terms"
-    friction = symbol in TERMS and TERMS[symbol].varies_with == "dq"
-    return f"{name} ({symbol})", STANDS_FOR if friction else "a client has to add it"
-
-
 @dataclass(frozen=True, eq=False)
 class Export:
     """A fit that was written to a file."""
@@ -304,9 +295,11 @@ def missing_lines(
     lines = []
     found.pop("fo", None)
     for kind, names in sorted(found.items(), key=lambda item: item[0] != "Ia"):
-        term, advice = _missing_term(kind)
-        if program:
-            term, advice = f"{program}{TERMS[kind].name} ({kind})", "a client has to add it"
+        name = f"{program}{TERMS[kind].name if kind in TERMS else 'custom terms'} ({kind})"
+        friction = not program and kind in TERMS and TERMS[kind].varies_with == "dq"
+        term, advice = name, STANDS_FOR if friction else "a client has to add it"
+        if kind in MISSING_TERMS and not program:
+            term, advice = MISSING_TERMS[kind]
         advice = armature if kind == "Ia" else advice
         more = len(names) - MAX_LISTED_JOINTS
         listed = names[:MAX_LISTED_JOINTS] + ([f"{more} more"] if more > 0 else [])

@@ -136,13 +136,6 @@ SKINS = ("#4477aa", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee7733", "#007
 """Colours of bodies in their order, distinguishable for the colour-blind."""
 
 
-def _surface(body: Mapping[str, Any]) -> Array:
-    """Points of an ellipsoid, shape (3, rings, spokes)."""
-    up, around = np.meshgrid(np.linspace(0, np.pi, RINGS), np.linspace(0, 2 * np.pi, SPOKES))
-    sphere = np.array([np.sin(up) * np.cos(around), np.sin(up) * np.sin(around), np.cos(up)])
-    return np.asarray(body["centre"][:, None, None] + np.tensordot(body["axes"].T, sphere, 1))
-
-
 @checked_methods
 @dataclass(frozen=True)
 class Plots:
@@ -392,6 +385,8 @@ class Plots:
         """
         figure = new_figure(12, 4.8, "the robot with an ellipsoid of equal inertia for each body")
         views = robot_views(self.fit, pose)
+        up, around = np.meshgrid(np.linspace(0, np.pi, RINGS), np.linspace(0, 2 * np.pi, SPOKES))
+        sphere = np.array([np.sin(up) * np.cos(around), np.sin(up) * np.sin(around), np.cos(up)])
         centre, radius = bounding_ball([vars(view) for view in views])
         for k, view in enumerate(views):
             axis: Any = figure.add_subplot(1, len(views), k + 1, projection="3d")
@@ -403,7 +398,8 @@ class Plots:
                 axis.plot(*ends[:1].T, "o", color="black", ms=3)
             for body in view.bodies:
                 color = SKINS[body["color"] % len(SKINS)]
-                axis.plot_surface(*_surface(body), color=color, alpha=0.45, linewidth=0, shade=True)
+                points = body["centre"][:, None, None] + np.tensordot(body["axes"].T, sphere, 1)
+                axis.plot_surface(*points, color=color, alpha=0.45, linewidth=0, shade=True)
             for body in view.impossible:
                 axis.text(*body["joint"], f" {truncate(body['name'], 12)}", color=RED, fontsize=8)
             for name, c in zip("xyz", centre, strict=True):

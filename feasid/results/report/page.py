@@ -122,20 +122,20 @@ def write_report(
         check_writable(target, overwrite=overwrite)
     template = _template_environment()
     tests = [] if test is None or isinstance(test, pd.Series) else open_sources(test)
-    tested = (
-        test
-        if isinstance(test, pd.Series)
-        else errors_on_log(fit, tests, fit.test_options())
-        if tests
-        else None
-    )
+    tested = errors_on_log(fit, tests, fit.test_options()) if tests else test
     fitted = open_sources(log) if log is not None else fit.logs
     simulation = _simulate(fit, [*tests, *fitted])
     told = report_contents(fit, tested, tests, fitted, command, simulation)
-    pictures = _encode_figures(fit, fitted)
+    plots = Plots(fit)
+    figures = {caption: getattr(plots, name)() for name, caption in PICTURES.items()}
+    drawn = next((log for log in fitted if isinstance(log, Recording)), None)
+    if drawn is not None and measured_rows(fit.reduced).all():
+        figures["Friction: what rigid bodies do not explain, and the fitted law"] = plots.friction(
+            drawn
+        )
     if not isinstance(simulation, str):
-        caption = "Simulation: errors of windows of the log, joint by joint"
-        pictures.append(_encode_figure(simulation.plot(), caption))
+        figures["Simulation: errors of windows of the log, joint by joint"] = simulation.plot()
+    pictures = [_encode_figure(figure, caption) for caption, figure in figures.items()]
     page = _render(template, "page.html", told, pictures, str(summary(fit, tested)))
     data = json.dumps(told, allow_nan=False).encode()
     write_together({path: page.encode(), numbers: data}, overwrite=overwrite)
@@ -147,14 +147,8 @@ def _simulate(fit: FittedModel, logs: Sequence[Any]) -> Simulation | str:
     if log is None:
         return "reduced data hold no samples to simulate"
     try:
-        return simulate_fit(
-            fit,
-            log,
-            (0.1, 0.3),
-            None,
-            dict.fromkeys(("command", "kp", "kd")),
-            {"windows": REPORT_WINDOWS},
-        )
+        drive, windows = dict.fromkeys(("command", "kp", "kd")), {"windows": REPORT_WINDOWS}
+        return simulate_fit(fit, log, (0.1, 0.3), None, drive, windows)
     except InputError as error:
         return str(error)
 
@@ -241,17 +235,6 @@ def _render(
             **more,
         )
     )
-
-
-def _encode_figures(fit: FittedModel, fitted: Sequence[Any]) -> list[dict[str, str]]:
-    """Plots as data for image tags."""
-    plots = Plots(fit)
-    out = [_encode_figure(getattr(plots, name)(), caption) for name, caption in PICTURES.items()]
-    drawn = next((log for log in fitted if isinstance(log, Recording)), None)
-    if drawn is not None and measured_rows(fit.reduced).all():
-        caption = "Friction: what rigid bodies do not explain, and the fitted law"
-        out.append(_encode_figure(plots.friction(drawn), caption))
-    return out
 
 
 def _encode_figure(figure: Figure, caption: str) -> dict[str, str]:

@@ -139,8 +139,21 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
     errors = {"fitted": fit.relative_error}
     if test is not None:
         errors["test"] = test_errors(fit, test)
-    tables = _coefficient_tables(fit) | {"estimates": estimates_table(fit)}
-    tables |= {"errors": pd.DataFrame(errors), "bodies": fit.bodies}
+    names = [".".join(name) for name in fit.robot.names]
+    tables = {
+        "base parameters": linear_form_table(
+            fit, np.asarray(fit.base.K, float), fit.base.expressions
+        ),
+        "standard parameters": linear_form_table(fit, np.eye(len(names)), names),
+        "estimates": estimates_table(fit),
+        "errors": pd.DataFrame(errors),
+        "bodies": fit.bodies,
+    }
+    percent = (100 * tables["errors"]).to_string(float_format="{:.2f}%".format)
+    warned = [e.attrs["leakage"] for e in errors.values() if e.attrs.get("leakage")]
+    bodies = [fit.bodies[["mass", "com_x", "com_y", "com_z", "Ixx", "Iyy", "Izz"]]]
+    terms = fit.joint_terms.mask(lambda x: x.abs() < 1e-6 * x.abs().max(), 0.0)
+    bodies += [terms] if len(terms) else []
     uses = [f"{m.name:<10} {m.value}" for m in _use_measures(fit)]
     sections = [
         *(note for note in fit.notes if note.code in FIRST),
@@ -148,8 +161,8 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
         "\n  ".join(["what it is good for", *uses, *_remarks(fit)]),
         repr(fit.quality),
         _verdict_text(fit),
-        _error_table(errors),
-        _bodies_text(fit),
+        "\n".join(["relative torque error", percent, *(f"  note: {w}" for w in warned)]),
+        *(table.to_string(float_format="{:.4g}".format) for table in bodies),
         _precision_text(fit, tables),
     ]
     if fit.notes:
@@ -214,24 +227,6 @@ def _verdict_text(fit: FittedModel) -> str:
         text = f"at a residual {100 * fit.price:.2g} % above the smallest feasible one (proved)"
         lines.append(f"              {text}")
     return "\n".join(lines)
-
-
-def _error_table(errors: dict[str, pd.Series[float]]) -> str:
-    import pandas as pd
-
-    frame = 100 * pd.DataFrame(errors)
-    text = frame.to_string(float_format="{:.2f}%".format)
-    warned = [e.attrs["leakage"] for e in errors.values() if e.attrs.get("leakage")]
-    return "\n".join(["relative torque error", text, *(f"  note: {w}" for w in warned)])
-
-
-def _bodies_text(fit: FittedModel) -> str:
-    frame = fit.bodies[["mass", "com_x", "com_y", "com_z", "Ixx", "Iyy", "Izz"]]
-    text = frame.to_string(float_format=lambda x: f"{x:.4g}")
-    terms = fit.joint_terms.mask(lambda x: x.abs() < 1e-6 * x.abs().max(), 0.0)
-    if len(terms):
-        text += "\n\n" + terms.to_string(float_format=lambda x: f"{x:.4g}")
-    return text
 
 
 PRIOR_SHARE = 0.5
@@ -333,15 +328,6 @@ def _coefficient_text(frame: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _coefficient_tables(fit: FittedModel) -> dict[str, pd.DataFrame]:
-    K = np.asarray(fit.base.K, dtype=np.float64)
-    names = [".".join(name) for name in fit.robot.names]
-    return {
-        "base parameters": linear_form_table(fit, K, fit.base.expressions),
-        "standard parameters": linear_form_table(fit, np.eye(len(names)), names),
-    }
-
-
 def estimates_table(fit: FittedModel) -> pd.DataFrame:
     """Base parameters by ordinary, weighted and feasible least squares, with standard errors.
 
@@ -372,6 +358,7 @@ def _precision_text(fit: FittedModel, tables: Mapping[str, pd.DataFrame]) -> str
     inertial = np.delete(fit.robot.inertial_columns, -1, axis=1)  # all but the masses
     others = standard.drop(index=standard.index[np.ravel(inertial)])
     shown = others.drop(index=[name for name in others.index if name in base.index])
+    symbols = dict.fromkeys(symbol for _, symbol in fit.robot.names if symbol in TERMS)
     lines = [
         count_precise(fit),
         *_blind_text(fit),
@@ -381,17 +368,10 @@ def _precision_text(fit: FittedModel, tables: Mapping[str, pd.DataFrame]) -> str
         "source: data = the log; prior = more than half of what is known comes from the "
         "description;\nbound = zero because it must not be negative; given = fixed by known= or "
         "another equality",
-        f"symbols: {_symbol_legend(fit)}",
+        "symbols: Lxx..Lzz inertia about the joint frame, lx ly lz mass times centre, m mass; "
+        + ", ".join(f"{symbol} {TERMS[symbol].name}" for symbol in symbols),
     ]
     return "\n".join(lines)
-
-
-def _symbol_legend(fit: FittedModel) -> str:
-    """The meaning of the symbols of the parameters."""
-    symbols = dict.fromkeys(symbol for _, symbol in fit.robot.names)
-    words = {k: TERMS[k].name for k in symbols if k in TERMS}
-    terms = ", ".join(f"{k} {v}" for k, v in words.items())
-    return f"Lxx..Lzz inertia about the joint frame, lx ly lz mass times centre, m mass; {terms}"
 
 
 def _blind_text(fit: FittedModel) -> list[str]:
@@ -423,13 +403,18 @@ def display(fit: FittedModel, test: Any = None) -> Display:
         _error_measure("error on fitted log", fit.relative_error),
     ]
     troubles = ["DO NOT USE THIS MODEL."] if refused else []
+    # What contradicts the fit, and mistakes of the log; lines of uses say what they grade.
+    graded = {"gravity compensation", "feed-forward"}
+    troubles += [str(n) for n in fit.notes if n.code in REJECTED]
+    troubles += [str(n) for n in fit.notes if n.values.get("level") == "error"]
+    troubles += [str(r) for r in fit.quality.reasons if r.code not in graded]
     notes = [f"{len(fit.notes)} note{'s' if len(fit.notes) > 1 else ''} on what was assumed, "
              "derived and left out: fit.notes"] if fit.notes else []  # fmt: skip
     return Display(
         f"feasible fit of {fit.robot.name!r}: {fit.quality.level}; {base} base of "
         f"{fit.base.unknowns} parameters, {bodies} bod{'ies' if bodies != 1 else 'y'}",
         measures,
-        [*troubles, *_main_warnings(fit)],
+        [*dict.fromkeys(troubles)],
         [*([] if refused else _remarks(fit)), *notes],
         MORE,
     )
@@ -478,12 +463,3 @@ def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
     ends = joints.iloc[[0, -1]] if len(joints) > 1 else joints[:0]
     said = " to ".join(f"{x:.3g} {joint}" for joint, x in ends.items())
     return Measure(name, f"{100 * errors['all']:.3g} %{f' ({said})' if said else ''}")
-
-
-def _main_warnings(fit: FittedModel) -> list[str]:
-    """Findings that contradict the fit, and mistakes of the log."""
-    graded = {"gravity compensation", "feed-forward"}  # their lines say it
-    said = [str(n) for n in fit.notes if n.code in REJECTED]
-    said += [str(n) for n in fit.notes if n.values.get("level") == "error"]
-    said += [str(r) for r in fit.quality.reasons if r.code not in graded]
-    return list(dict.fromkeys(said))
