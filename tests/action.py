@@ -27,11 +27,8 @@ def run_step(script, folder, tmp_path, **inputs):
         **{k: v for k, v in os.environ.items() if not k.startswith("PYTHON")},
         "RUNNER_TEMP": str(tmp_path / "runner"),
         "FEASID_PYTHON": str(Path(sys.base_prefix) / f"bin/python3.{sys.version_info.minor}"),
-        "FEASID_SOURCE": str(tmp_path / "nothing to install"),
-        "FEASID_FILES": "*.urdf",
-        "FEASID_STRICT": "false",
-        "FEASID_SARIF": "",
-        **inputs,
-    }
+        "FEASID_SOURCE": str(tmp_path / "nothing to install"), "FEASID_FILES": "*.urdf",
+        "FEASID_STRICT": "false", "FEASID_SARIF": "", **inputs,
+    }  # fmt: skip
     command = ["bash", "-eo", "pipefail", "-c", script]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)

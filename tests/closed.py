@@ -142,12 +142,9 @@ GEARED = re.sub(
 )
 
 MECHANISMS = {
-    "parallel gripper": GRIPPER,
-    "coupled wrist": WRIST,
-    "palletising arm": PALLETISER,
-    "five-bar": FIVE_BAR,
-    "leg": LEG,
-}
+    "parallel gripper": GRIPPER, "coupled wrist": WRIST, "palletising arm": PALLETISER,
+    "five-bar": FIVE_BAR, "leg": LEG,
+}  # fmt: skip
 
 
 def open_torques(model, data, q, dq, ddq):

@@ -35,16 +35,12 @@ FULL = 'pos="0.01 -0.02 0.3" mass="1.5" fullinertia="0.011 0.012 0.013 0.001 -0.
 
 
 JOINTS = [
-    '<joint axis="1 2 3" pos="0.1 0.2 0.3"/>',
-    '<joint type="slide" axis="1 0 -1"/>',
-    '<joint type="ball" pos="0.1 0 0"/>',
-    "<freejoint/>",
-    '<joint type="free"/>',
-    '<joint ref="30" axis="0 1 0" pos="1 0 0"/>',
-    '<joint type="slide" ref="0.3" axis="0 1 0"/>',
+    '<joint axis="1 2 3" pos="0.1 0.2 0.3"/>', '<joint type="slide" axis="1 0 -1"/>',
+    '<joint type="ball" pos="0.1 0 0"/>', "<freejoint/>", '<joint type="free"/>',
+    '<joint ref="30" axis="0 1 0" pos="1 0 0"/>', '<joint type="slide" ref="0.3" axis="0 1 0"/>',
     '<joint name="x" type="slide" axis="1 0 0"/><joint name="z" type="slide"/><joint name="t"/>',
     '<joint name="x" range="-20 30" limited="true"/>',
-]
+]  # fmt: skip
 
 
 TREE = """

@@ -226,11 +226,8 @@ def test_commands_drive_a_closed_loop_and_tell_the_truth_from_others():
     values[robot.inertial_columns] *= 2.0
     wrong = robot.with_values(values)
     drive = {
-        "windows": 10,
-        "command": "position",
-        "kp": 40.0,
-        "kd": dict.fromkeys(robot.joints, 2.0),
-    }
+        "windows": 10, "command": "position", "kp": 40.0, "kd": dict.fromkeys(robot.joints, 2.0),
+    }  # fmt: skip
     found = feasid.simulate(robot, log, reference=wrong, **drive)
     assert found.closed_loop
     assert found.verdict == "better"

@@ -13,15 +13,12 @@ REFUSES_NOTHING = {
     "Payload.from_fit": "of numbers that were computed before",
     "Prior.covariance": "algebra of a problem that was made before",
     "Prior.evidence": "algebra of a problem that was made before",
-    "Prior.divergence": "returns a constant",
-    "Prior.rows": "returns no rows",
+    "Prior.divergence": "returns a constant", "Prior.rows": "returns no rows",
     "Prior.clip_weight": "returns its argument",
-    "FittedModel.errors_of": "of data that were reduced before",
-    "Reduced.residuals": "a product",
-    "Reduced.with_shifted_torques": "a product",
-    "Reduced.with_notes": "takes any text",
+    "FittedModel.errors_of": "of data that were reduced before", "Reduced.residuals": "a product",
+    "Reduced.with_shifted_torques": "a product", "Reduced.with_notes": "takes any text",
     "Trajectory.jerk": "a product",
-}
+}  # fmt: skip
 """Methods with parameters that raise no errors of their own, and why."""
 
 SHAPED = ("Array", "pd.", "[")

@@ -29,13 +29,10 @@ def test_the_semi_block_is_equation_17():
     L = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     (lx, ly, lz), m = (0.1, 0.2, 0.3), 7.0
     printed = [
-        [L[0], L[1], L[2], 0, lz, -ly],
-        [L[1], L[3], L[4], -lz, 0, lx],
-        [L[2], L[4], L[5], ly, -lx, 0],
-        [0, -lz, ly, m, 0, 0],
-        [lz, 0, -lx, 0, m, 0],
+        [L[0], L[1], L[2], 0, lz, -ly], [L[1], L[3], L[4], -lz, 0, lx],
+        [L[2], L[4], L[5], ly, -lx, 0], [0, -lz, ly, m, 0, 0], [lz, 0, -lx, 0, m, 0],
         [-ly, lx, 0, 0, 0, m],
-    ]
+    ]  # fmt: skip
     body = feasible_set(random_robot(np.random.default_rng(0), 1), "semi").blocks[0]
     assert body.matrix(np.array([*L, lx, ly, lz, m])) == pytest.approx(np.array(printed))
 

@@ -10,20 +10,14 @@ from feasid.robot.formats.shapes import bounding_box, farthest_distance, primiti
 from feasid.robot.rotations import from_rpy
 
 SIZES = {
-    "box": (0.3, 0.1, 0.2),
-    "sphere": (0.2,),
-    "cylinder": (0.1, 0.5),
-    "capsule": (0.1, 0.5),
+    "box": (0.3, 0.1, 0.2), "sphere": (0.2,), "cylinder": (0.1, 0.5), "capsule": (0.1, 0.5),
     "ellipsoid": (0.1, 0.3, 0.2),
-}
+}  # fmt: skip
 
 VOLUMES = {
-    "box": 0.006,
-    "sphere": 0.032 / 3 * np.pi,
-    "cylinder": 0.005 * np.pi,
-    "capsule": 0.005 * np.pi + 0.004 / 3 * np.pi,
-    "ellipsoid": 0.008 * np.pi,
-}
+    "box": 0.006, "sphere": 0.032 / 3 * np.pi, "cylinder": 0.005 * np.pi,
+    "capsule": 0.005 * np.pi + 0.004 / 3 * np.pi, "ellipsoid": 0.008 * np.pi,
+}  # fmt: skip
 
 ROUNDING = 1e-12  #: Points on the surface of a shape may touch its capsule's.
 

@@ -151,14 +151,11 @@ def as_npz(df, folder):
 
 
 CARRIERS = {
-    "frame": lambda df, _: df,
-    "csv": as_csv,
-    "parquet": as_parquet,
-    "npz": as_npz,
+    "frame": lambda df, _: df, "csv": as_csv, "parquet": as_parquet, "npz": as_npz,
     "dict": lambda df, _: {c: df[c].to_numpy() for c in df},
     "polars": lambda df, _: polars.from_pandas(df),
     "arrow": lambda df, _: pa.Table.from_pandas(df, preserve_index=False),
-}
+}  # fmt: skip
 
 
 def arrays(**changes):

@@ -219,22 +219,18 @@ RANGES = {
     "rate": "a number of at least 0.001 and at most 1e+07 [Hz] or None",
     "cutoff": "a number of at least 0.001 [Hz] or False or None",
     "trim": "a number of at least 0 [s] or None",
-    "decimate": "a whole number of at least 1 or None",
-    "delay": "a number [s]; default 0.0",
+    "decimate": "a whole number of at least 1 or None", "delay": "a number [s]; default 0.0",
     "rest": "a number of at least 0 [rad/s or m/s] or None",
     "derivative_cutoff": "a number of at least 0.001 [Hz] or None",
-    "drive_inertia": "True or False or None",
-    "filter_torque": "True or False; default True",
-    "sort": "True or False; default False",
-    "plausible": "True or False; default True",
-    "diagnose": "True or False; default True",
-    "window": "a number above 0 [s]; default 0.1",
+    "drive_inertia": "True or False or None", "filter_torque": "True or False; default True",
+    "sort": "True or False; default False", "plausible": "True or False; default True",
+    "diagnose": "True or False; default True", "window": "a number above 0 [s]; default 0.1",
     "block": "a number above 0 [s]; default 0.5",
     "prior_weight": "a number of at least 1e-06 and at most 1e+06 or 'evidence' or None",
     "slack": "a number of at least 0 and at most 100; default 0.0",
     "margin": "a number of at least 0; default 0.0",
     "level": "a number above 0 and at most 1; default 0.999",
-}
+}  # fmt: skip
 """Ranges and defaults of numbers, counts and flags, as a reader of the documentation sees them."""
 
 TABLES = [t for n, t in vars(tables).items() if n.endswith("Options")]

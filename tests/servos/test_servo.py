@@ -108,6 +108,7 @@ def test_a_known_load_fixes_the_factor():
     assert fit.servo.fixed_by == "a known load"
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_logged_speeds_are_not_used(world, fit):
     noisy = replace(world, how=replace(world.how, speed_noise=0.05)).log
     assert "dq_FL_HFE" in noisy
@@ -196,6 +197,7 @@ def test_options_that_cannot_be(world, options, said):
         fit_positions(world, **options)
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_trusted_gains_and_weighed_moments_fix_the_factor(world):
     joint = world.robot.joints[1]
     posture = {joint: 0.7}
@@ -218,6 +220,7 @@ def test_gains_of_a_gantry_are_free_axis_by_axis():
     assert ["gains=" in step for step in steps] == [False, True, True]
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_rows_at_mechanical_stops_are_left_out():
     """What a stop carries is none of the robot's torques: with these rows the fit is useless."""
     world = made(seed=0, stops=0.8, seconds=20.0)
@@ -289,6 +292,7 @@ TERM_TOLERANCE = 0.01
 """Ratios of gains and factors of terms from such a log."""
 
 
+@pytest.mark.sampled(0.34, of="file")
 @pytest.mark.parametrize("name", ["limit", "integral", "rate"])
 def test_one_further_thing_that_a_servo_does_is_found(name):
     """Its numbers, and the sentences that say them."""
@@ -355,6 +359,7 @@ def test_a_written_file_follows_commands_as_the_robot_does(world, fit, tmp_path)
     assert again.written.format == "mjcf"
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_a_small_dead_band_puts_a_fit_in_doubt():
     """It leaves 2 % of the errors, and a closed loop that is a tenth of the nominal one's off."""
     world = made(seed=7, seconds=20.0, dead_band=0.004)

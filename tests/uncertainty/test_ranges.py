@@ -101,6 +101,7 @@ def optimum(fit, form, level=LEVEL):
     return size * problem.value if problem.status == "optimal" else None
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_ends_are_those_of_another_program(fit):
     """Proved bounds lie beyond CVXPY's optimum, the models reached before it, both close by."""
     names = fit.robot.parameter_names
@@ -121,6 +122,7 @@ def test_ends_are_those_of_another_program(fit):
     assert tried > 6
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_models_at_the_ends_exist_and_fit(fit, found):
     for span in found[::4]:
         for model in span.models:
@@ -165,6 +167,7 @@ def test_a_narrower_end_is_not_proved(found):
         feasid.Certificate(data).verify()
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_marks_say_what_an_end_needs():
     """A log cannot know the mass of the first link of an arm on a vertical axis."""
     upper = feasid.Robot.from_dh(
@@ -220,6 +223,7 @@ def test_what_is_no_parameter_or_level_is_named(fit, wanted, level, said):
         fit.range(wanted, level=level)
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_known_and_tied_parameters_have_the_ranges_that_they_leave(robot, true):
     masses = true.values[true.inertial_columns[:, 9]]
     known = {"rod": [np.nan] * 9 + [masses[1]]}
@@ -233,6 +237,7 @@ def test_known_and_tied_parameters_have_the_ranges_that_they_leave(robot, true):
     assert all(span.lower >= 0 for span in fit.ranges(positive))
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_fits_without_a_prior_have_ranges_in_units_of_their_residual(robot, true):
     fit = feasid.fit(log_of(true, 2), robot, **PUBLISHED)
     value = fit.base.K @ values_for(fit.base.robot, true)

@@ -84,12 +84,9 @@ def test_no_fit_is_good_that_is_several_times_as_wrong_as_the_truth(robot, fault
 
 
 NAMES = {
-    "load_friction": "weight",
-    "quantised": "coarse",
-    "stribeck": "stribeck",
-    "ripple": "ripple",
+    "load_friction": "weight", "quantised": "coarse", "stribeck": "stribeck", "ripple": "ripple",
     "drift": "calibrated",
-}
+}  # fmt: skip
 """Codes of findings by fault."""
 
 

@@ -66,6 +66,7 @@ def test_the_truth_predicts_its_clean_log(robot):
     np.testing.assert_allclose(ours, physics.torque(motion.t[::500], q, dq, ddq), atol=1e-9)
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_the_clean_ur5_is_judged_at_the_noise_floor():
     made = world()
     exact = predictor(made.truth.robot.with_transition(0.0))
@@ -80,6 +81,7 @@ LAWS = ("tilt", "tilt_y", "cable", "drift", "load_friction", "stribeck", "ripple
         *FOREIGN)  # fmt: skip
 
 
+@pytest.mark.sampled(0.34, of="file")
 @pytest.mark.parametrize("fault", some(LAWS, "tilt"))
 def test_the_simulation_obeys_the_faulty_law_only(fault):
     made, clean = world(fault=fault), world()
@@ -201,6 +203,7 @@ def test_a_fault_is_what_it_says(fault):
     CHECKS[fault](world(fault=fault), world())
 
 
+@pytest.mark.sampled(0.34, of="file")
 @pytest.mark.parametrize("fault", some(["gain", "zeros", "tilt"], "gain"))
 def test_a_known_fault_is_taken_out_for_everybody(fault):
     task, clean = known_world_task(world(fault=fault)), world_task(world())

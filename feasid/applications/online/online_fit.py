@@ -323,9 +323,8 @@ class OnlineFit(Learner):
         """A copy of the state after the waiting samples are processed; other threads may
         continue.
         """
-        state = super().__getstate__
         with self._jobs.lock:
-            return self._jobs.call(lambda: deepcopy(state()))
+            return self._jobs.call(lambda: deepcopy(vars(self)))
 
     # -- samples -----------------------------------------------------------------------------
 

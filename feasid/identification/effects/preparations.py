@@ -128,7 +128,7 @@ class DecimatedLog:
         for j, tau in enumerate(self.tau.T):
             columns = Y[:, j, Y[:, j].any(axis=0)]
             missed = tau - columns @ np.linalg.lstsq(columns, tau, rcond=None)[0]
-            error = np.linalg.norm(missed) / max(float(np.linalg.norm(tau)), 1e-300)
+            error = float(np.linalg.norm(missed)) / max(float(np.linalg.norm(tau)), 1e-300)
             out += float(np.log(max(error, SMALLEST_ERROR)))
         return out
 
