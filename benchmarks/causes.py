@@ -1,12 +1,15 @@
 """Is the cause of a damage named? Descriptions with one mistake each, and sound ones.
 
     python -m benchmarks.causes [--damaged 400] [--sound 60] [--seed 1]
+    python -m benchmarks.causes --meshes 60 [--seed 1]
 
 Robots are those of example-robot-data, damaged at links that raise no hint, and trees of bodies
 made of mass points inside boxes and cylinders, mirrored to a left and a right arm, with primitives,
 with meshes, or without shapes. Printed are the shares of damaged links whose first cause is the
 damage, of all and of those that became impossible, and the number of sound robots with a cause.
-Damage that changes no number by more than 2 % of the largest is drawn again.
+Damage that changes no number by more than 2 % of the largest is drawn again. With ``--meshes`` so
+many files whose only shapes are meshes are damaged, each in one of `UNITS`, and as many are not:
+printed are how many raise a warning.
 """
 
 from __future__ import annotations
@@ -238,13 +241,90 @@ def causes_of_sound_robots(rng, count):
             yield [cause for report in feasid.check(path).links for cause in report.causes]
 
 
+UNITS = {
+    "kg and kg mm^2": (1, 1e6, 1),
+    "kg and g mm^2": (1, 1e9, 1),
+    "g and kg m^2": (1e3, 1, 1),
+    "g and g mm^2": (1e3, 1e9, 1),
+    "centres of mass in mm": (1, 1, 1e3),
+    "one centre of mass at 0.9 m": (1, 1, None),
+}
+"""Factors of masses, moments and centres of mass of a whole file that was written in other units."""
+
+
+def in_units(robot, factors, rng):
+    """Write all inertials of a robot in other units, or move one centre of mass; False if none."""
+    links = [x for x in robot.iter("link") if has_usable_inertia(x)]
+    masses, moments, lengths = factors
+    centres = [x for link in links for x in link.findall("inertial/origin")]
+    if not links or (lengths != 1 and not centres):
+        return False
+    for link in links:
+        mass, tensor = link.find("inertial/mass"), link.find("inertial/inertia")
+        mass.set("value", f"{masses * float(mass.get('value')):.9g}")
+        for name in SIX:
+            tensor.set(name, f"{moments * float(tensor.get(name, 0)):.9g}")
+    if lengths is None:
+        centres[int(rng.integers(len(centres)))].set("xyz", "0.9 0 0")
+    for centre in centres if lengths else ():
+        com = [lengths * float(x) for x in centre.get("xyz", "0 0 0").split()]
+        centre.set("xyz", text(com))
+    return lengths is None or any(float(x) for c in centres for x in c.get("xyz", "0").split())
+
+
+def only_meshes(file):
+    """The robot of a file without shapes other than meshes, which are not opened."""
+    root = ET.parse(file).getroot()
+    meshes = root.findall(".//mesh")
+    plain = [root.find(f".//{kind}") for kind in ("box", "cylinder", "sphere")]
+    return root if meshes and all(x is None for x in plain) else None
+
+
+def meshes(rng, count):
+    """Per kind of units, and for sound files, how many raise a warning and how many there are."""
+    found, tried = collections.Counter(), collections.Counter()
+    real = []  # published files without a warning before
+
+    def warned(robot, kind, path):
+        path.write_bytes(ET.tostring(robot))
+        check = feasid.check(path)
+        tried[kind] += 1
+        hint = any(r.causes or not r.verdict.possible for r in check.links)
+        found[kind] += hint
+        return hint
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "robot.urdf"
+        for file, _ in published():
+            root = only_meshes(file)
+            if root is not None and not warned(root, "as published", path):
+                real.append(root)
+        first = tried.total()
+        while (number := tried.total() - first) < count:
+            kind = [*UNITS][number % len(UNITS)]
+            take = real and rng.random() < 0.5
+            robot = real[int(rng.integers(len(real)))] if take else two_armed(rng, "meshes")
+            robot = ET.fromstring(ET.tostring(robot))
+            if in_units(robot, UNITS[kind], rng):
+                warned(robot, kind, path)
+        for _ in range(count):
+            warned(two_armed(rng, "meshes"), "sound, drawn", path)
+    return found, tried
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--damaged", type=int, default=400)
     parser.add_argument("--sound", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--meshes", type=int, default=0)
     given = parser.parse_args()
     rng = np.random.default_rng(given.seed)
+    if given.meshes:
+        found, tried = meshes(rng, given.meshes)
+        for kind, number in tried.items():
+            print(f"{kind:28s} {found[kind]:3d} of {number:3d} warned")
+        return
     rows, tried, found = collections.Counter(), collections.Counter(), collections.Counter()
     for kind, _, impossible, causes, right in damaged_robots(rng, given.damaged):
         named = bool(causes) and causes[0].code in right

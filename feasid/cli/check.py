@@ -149,7 +149,7 @@ def _judge_bodies(arguments: argparse.Namespace) -> int:
 def _status_word(result: FileCheck | FeasidError, arguments: argparse.Namespace) -> str:
     if isinstance(result, FeasidError):
         return "error"
-    if arguments.strict and result.status == FEASIBLE and result.weightless:
+    if arguments.strict and result.status not in WORST and result.weightless:
         return INFEASIBLE
     return result.status
 
@@ -165,7 +165,7 @@ def _print_text(results: Results, arguments: argparse.Namespace) -> None:
         if isinstance(result, FeasidError):
             start = "" if str(result).startswith(path) else f"{path}: "
             print(f"{start}{result}", file=sys.stderr)
-        elif not (arguments.quiet and status == FEASIBLE):
+        elif status in WORST or not arguments.quiet:
             headline, *others = reports.report_lines(result, arguments.verbose)
             reduced = _describe_lost_freedom(path, result)
             print("\n".join([headline, *([f"  {reduced}"] if reduced else []), *others]))

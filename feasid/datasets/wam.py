@@ -33,21 +33,13 @@ if TYPE_CHECKING:
 RELATIVE_RESIDUAL = 0.0660
 """Relative residual of ordinary least squares on the identification log, Table 8."""
 
-SEED = 2014
-"""Seed of the simulated torque errors, so that every copy of the log is the same."""
-
-BLOCK = 8192
-"""Samples handled at a time."""
-
+SEED = 2014  #: Seed of the simulated torque errors, so that every copy of the log is the same.
+BLOCK = 8192  #: Samples handled at a time.
 REPOSITORY = "github.com/cdsousa/wam7_dyn_ident"
 """Where the authors publish their logs and the datasheet's parameters, under CC BY-NC-SA 4.0."""
 
-COLUMNS = 15
-"""Columns of the authors' logs: time, seven positions and seven torques, in SI units."""
-
-LONGEST_LINE = 10_000
-"""Number of bytes of a file's first line that are inspected."""
-
+COLUMNS = 15  #: Columns of the authors' logs: time, seven positions and seven torques, in SI units.
+LONGEST_LINE = 10_000  #: Number of bytes of a file's first line that are inspected.
 LARGEST_LOG, LARGEST_JSON = 2**27, 2**20
 """Largest sizes in bytes of a log and of the datasheet's parameters."""
 

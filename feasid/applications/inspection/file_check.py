@@ -65,17 +65,21 @@ class FileCheck(Displayed):
 
     @property
     def status(self) -> str:
-        """Status of the worst link: "infeasible", "inconclusive" or "feasible"."""
+        """Status of the worst link: "infeasible", "inconclusive", "boundary" or "feasible".
+
+        "boundary": a moving body has mass and no volume, as `check` says of a robot.
+        """
         statuses = {r.verdict.status for r in (*self.bodies, self.base)}
         statuses |= {r.verdict.status for r in self.links}
         statuses |= {judge.INCONCLUSIVE} if self.description.hidden else set()
-        order = (judge.INFEASIBLE, judge.INCONCLUSIVE)
+        order = [judge.INFEASIBLE, judge.INCONCLUSIVE]
+        order += [judge.SINGULAR] * any(r.verdict.status == judge.SINGULAR for r in self.bodies)
         return next((s for s in order if s in statuses), judge.FEASIBLE)
 
     @property
     def feasible(self) -> bool | None:
         """Whether every link is physically consistent; None if this is undecided."""
-        return {judge.FEASIBLE: True, judge.INFEASIBLE: False}.get(self.status)
+        return None if self.status == judge.INCONCLUSIVE else self.status == judge.FEASIBLE
 
     def explain(self) -> str:
         """Verdicts and causes, in sentences."""

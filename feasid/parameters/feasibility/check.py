@@ -40,8 +40,7 @@ from feasid.robot.formats.load import load_robot
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LARGEST = 1e50
-"""Largest parameter, so that products of a few parameters fit doubles."""
+LARGEST = 1e50  #: Largest parameter, so that products of a few parameters fit doubles.
 
 
 @document_options(CheckOptions)
@@ -202,17 +201,12 @@ def _check_equations(
     return verdict
 
 
-NAMED = 6
-"""Largest number of given values that `Verdict.explain` names."""
-
-LONGEST = 60
-"""Largest number of characters of a name in `Verdict.explain`."""
-
+NAMED = 6  #: Largest number of given values that `Verdict.explain` names.
+LONGEST = 60  #: Largest number of characters of a name in `Verdict.explain`.
 LINEAR = 1e-3
 """Margin up to which the scale of `Verdict.plot` is linear; it is logarithmic beyond."""
 
-SHARE = 1e-3
-"""Constraints and parameters that weigh less than this in a proof are not named."""
+SHARE = 1e-3  #: Constraints and parameters that weigh less than this in a proof are not named.
 
 
 @checked_methods

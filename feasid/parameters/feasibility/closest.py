@@ -25,9 +25,7 @@ from feasid.parameters.feasibility.solve import Attempt, ConeArrays, SolverAnswe
 UNSEEN = 1e-10
 """Singular value, relative to the largest, below which data do not determine a direction."""
 
-FAINT = 1e-5
-"""Directions weaker than this are held near the reference during the solve ..."""
-
+FAINT = 1e-5  #: Directions weaker than this are held near the reference during the solve ...
 FAINT_PULL = 1e-5
 """... by rows of this relative size. Without them the best fit is often not attained: masses may
 grow without end while the residual falls by less and less."""
@@ -52,12 +50,8 @@ and at 1e-5 its gaps of pulls of 1e-6 were up to 0.5."""
 LEAST_SHARE = 1e-3
 """A correction below this share of the distance to the nearest model is not made."""
 
-KEPT = 0.5
-"""Fraction of the margin that the chosen full model keeps."""
-
-POOR_GAP = 0.05
-"""Gap beyond which even the best answer of all solvers is rejected."""
-
+KEPT = 0.5  #: Fraction of the margin that the chosen full model keeps.
+POOR_GAP = 0.05  #: Gap beyond which even the best answer of all solvers is rejected.
 PULLS = ((1e-7, True), (1e-7, False), (1e-6, True))
 """Pulls towards a generic model, and whether of all parameters, tried until the gap of an answer is
 good. On logs of packaged robots 1e-7 came within 5e-4 of the proved floor of the squared residual
@@ -156,10 +150,8 @@ def closest(
     with weak pulls, as margins and the pull towards `reference` are felt in the residual where
     described masses are absurd. The full model is the one nearest to `reference` in any case.
 
-    An answer is judged by the gap between its cost and a lower bound that we evaluate ourselves
-    from the solver's multipliers, for the program as it was given to it: with the margin and the
-    pull. What is proved of the problem itself is said by
-    `feasid.parameters.feasibility.proof.optimality`.
+    An answer is judged by its distance to a lower bound from the solver's multipliers, of the
+    program with margin and pull; `prove_optimum` is about the problem itself.
 
     Raises InputError: the constraints contradict each other. Raises SolverError: no answer passed.
     """

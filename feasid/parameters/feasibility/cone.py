@@ -9,13 +9,10 @@ same terms at a small weight for every other constraint. It is strictly convex, 
 units or body frames, and rises to infinity at the boundary, so that minimisers are strictly
 feasible. Without the traces it is the logarithmic barrier.
 
-`minimise` follows Newton's method over a weighted sum of such terms and of quadratics: the entropic
-estimate (`feasid.identification.estimation.priors`), the choice of a full model
-(`project_by_divergence`), its trade against the residual
-(`feasid.parameters.feasibility.least_squares`), ends of ranges
-(`feasid.parameters.feasibility.region`) and bounds on the residual
-(`feasid.parameters.feasibility.proof.optimality`). The latter two need multipliers: on the central
-path these are inverses of the matrices, strictly inside their cones.
+`minimise` follows Newton's method over a weighted sum of such terms and of quadratics: for the
+entropic estimate, the choice of a full model, answers of public programs, ends of ranges and bounds
+on the residual. The latter two need multipliers: on the central path these are inverses of the
+matrices, strictly inside their cones.
 """
 
 from __future__ import annotations
@@ -43,9 +40,7 @@ MAX_NEWTON_STEPS = 200
 SUFFICIENT_DECREASE = 0.1
 """Least share of the decrease predicted by the slope with which a step is accepted."""
 
-SHORTEST_STEP = 1e-12
-"""Share of a Newton step below which nothing is gained beyond rounding."""
-
+SHORTEST_STEP = 1e-12  #: Share of a Newton step below which nothing is gained beyond rounding.
 DECREMENT = 1e-9
 """Newton decrement, squared and halved, at which the divergence is as good as minimal."""
 
@@ -60,8 +55,7 @@ PATH_FACTOR = 8.0
 """Factor between one mu of the central path and the next: fewer, longer steps need more Newton
 steps."""
 
-FIXED = 1e-12
-"""Share of a row's size below which it does not change along the directions."""
+FIXED = 1e-12  #: Share of a row's size below which it does not change along the directions.
 
 
 class ConvexFunction(Protocol):

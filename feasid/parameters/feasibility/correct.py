@@ -190,8 +190,7 @@ def correct(
     )
 
 
-SAME_TOTAL = 1e-9
-"""Relative difference of a sum of masses from the requested one."""
+SAME_TOTAL = 1e-9  #: Relative difference of a sum of masses from the requested one.
 
 
 def _scaled_to_total(robot: Robot, total: Any) -> tuple[Robot, Bounds]:

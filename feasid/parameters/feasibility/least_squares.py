@@ -20,9 +20,9 @@ from feasid.parameters.feasibility.cone import ConvexFunction, LogBarrier, Quadr
 from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import Units, problem_units
-from feasid.parameters.feasibility.problems import LARGEST, Program
-from feasid.parameters.feasibility.reference import Anchor, Reference, reference_model
-from feasid.parameters.feasibility.solve import Attempt, solve, solver_attempts
+from feasid.parameters.feasibility.problems import Program
+from feasid.parameters.feasibility.reference import Reference, reference_model
+from feasid.parameters.feasibility.solve import Attempt
 from feasid.parameters.identifiability.base import resolve_base
 from feasid.robot.description import Robot
 
@@ -98,18 +98,6 @@ class FeasibleFit:
     #: Shape (n,): the solver's own point, before it was repaired, and before slack.
     raw: Array = field(repr=False)
     attempts: tuple[Attempt, ...]  #: Every solver call, in order.
-
-    @classmethod
-    def from_program(cls, program: Program, solver: str) -> FeasibleFit:
-        """The answer of a solver, by smaller tolerances than CVXPY's, moved inside."""
-        if not program.data:
-            raise InputError("only programs that minimise a norm over robot_unknowns are solved so")
-        p, (base, R, rho, margin) = program.parameters, program.data
-        solve(program, solver_attempts(solver)[0][0].upper())
-        problem = LeastSquares(np.asarray(R), np.asarray(rho), base, p.feasible, p.scale, margin)
-        anchor = Anchor(p.feasible.with_margin(margin or 0.0), p.scale, problem.reference)
-        point = np.asarray(p.delta.value, dtype=np.float64)
-        return cls(problem, anchor.repair(point), point, ())
 
     @cached_property
     def beta(self) -> Array:
@@ -275,33 +263,21 @@ def feasible_least_squares(
     """
     base = resolve_base(base)
     solver = complete_options(SolverOptions, {"solver": solver}, "feasible_least_squares")["solver"]
-    R, rho = _validate_data(R, rho, base, feasible)
-    robot, A = base.robot, R @ np.asarray(base.K, dtype=np.float64)
+    robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
+    if feasible.names != robot.parameter_names or K.shape[1] != feasible.size:
+        raise InputError(
+            f"the feasible set has {feasible.size} parameters and K is {len(K)} x {K.shape[1]} for "
+            f"robot {robot.name!r} with {robot.size}: they belong to different robots"
+        )
+    R = problems.require_data(R, (*np.shape(R)[:1], len(K)), "R")
+    rho = problems.require_data(rho, np.shape(R)[:1], "rho")
+    A = R @ K
     scale = problem_units(robot, feasible, A, rho, torques=True)
     problem = LeastSquares(R, rho, base, feasible, scale, margin)
     data = _least_squares_rows(A, rho, robot, friction_ridge, prior, prior_weight)
     generic = problem.generic_units_and_reference
     result = closest(*data, feasible, scale, problem.reference, margin, solver, generic=generic)
     return FeasibleFit(problem, result.delta, result.raw, result.attempts)
-
-
-def _validate_data(
-    R: npt.ArrayLike, rho: npt.ArrayLike, base: BaseMap, feasible: FeasibleSet
-) -> tuple[Array, Array]:
-    R, rho = np.asarray(R, dtype=np.float64), np.asarray(rho, dtype=np.float64)
-    nb, n = np.shape(base.K)
-    if R.ndim != 2 or R.shape[1] != nb or rho.shape != R.shape[:1]:
-        raise InputError(
-            f"R has shape {R.shape} and rho {rho.shape}, but there are {nb} base parameters"
-        )
-    if feasible.names != base.robot.parameter_names or n != feasible.size:
-        raise InputError(
-            f"the feasible set has {feasible.size} parameters and K is {nb} x {n} for robot "
-            f"{base.robot.name!r} with {base.robot.size}: they belong to different robots"
-        )
-    if not (np.abs(R) < LARGEST).all() or not (np.abs(rho) < LARGEST).all():
-        raise InputError(f"R or rho has an entry that is not finite, or beyond {LARGEST:g}")
-    return R, rho
 
 
 def _least_squares_rows(
@@ -328,9 +304,7 @@ def _least_squares_rows(
 WEIGHTS = (1e-12, 1e6)
 """Weights between which the bound is searched; beyond them it does not bind, or cannot be kept."""
 
-SEARCH_STEPS = 14
-"""Halvings of the interval of log weights: to one part in 16 000 of its width."""
-
+SEARCH_STEPS = 14  #: Halvings of the interval of log weights: to one part in 16 000 of its width.
 NEGLIGIBLE_PARAMETER = 1e-14
 """Parameters below this share of their unit are zeros that the iteration approached."""
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +37,12 @@ from feasid.parameters.feasibility.constraints.user_constraints import cp
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 
-LARGEST = 1e150
-"""Largest number in the data: squares of larger ones overflow."""
+if TYPE_CHECKING:
+    from feasid.parameters.feasibility.answer import LargestMargin
+    from feasid.parameters.feasibility.least_squares import FeasibleFit
 
-MARGIN = 1e-6
-"""Default margin, in units of each body's own mass and length."""
-
+LARGEST = 1e150  #: Largest number in the data: squares of larger ones overflow.
+MARGIN = 1e-6  #: Default margin, in units of each body's own mass and length.
 FAINT_DIRECTION = 1e-2
 """Directions of the unknowns with less than this share of the data are not scaled to one."""
 
@@ -63,7 +63,8 @@ class Program:
     #: Tuple of cvxpy.Constraint: the feasible set's inequalities that are not affine.
     convex: tuple[Any, ...] = ()
     error: Any = None  #: Cvxpy.Expression: the error whose norm is minimised.
-    data: tuple[Any, ...] = ()  #: Over `robot_unknowns`: base, rows of K delta, target and margin.
+    #: Over `robot_unknowns`: base, rows of K delta, target and margin; base and beta of a test.
+    data: tuple[Any, ...] = ()
 
     @property
     def unknowns(self) -> tuple[Any, ...]:
@@ -84,6 +85,18 @@ class Program:
     def rows(self) -> int:
         """Number of linear constraints."""
         return 0 if self.numbers is None else int(self.numbers.size)
+
+    def solve(self, solver: str = "CLARABEL") -> FeasibleFit | LargestMargin:
+        """A solver's answer, moved inside and polished by Newton's method, and its gap.
+
+        `solver`: a name that CVXPY knows, such as "CLARABEL" or "SCS". Returns: ``delta``, the
+        standard parameters in SI, and ``gap``, how much better any other model can be, as a share
+        of |rho| or |beta| or as a margin. Raises InputError: the program is not one of
+        `robot_unknowns`, or CVXPY does not have the solver.
+        """
+        from feasid.parameters.feasibility.answer import answer
+
+        return answer(self, solver)
 
     def with_squared_cost(self) -> Any:
         """The problem with half the square of the norm: the same minimisers."""
@@ -298,7 +311,8 @@ def feasibility_test(p: ScaledParameters, beta: npt.ArrayLike | None = None) -> 
         rows = np.eye(p.base.size) if p.K is None else p.K
         sizes = np.linalg.norm(rows * p.scale.parameters, axis=1)
         equal = [cp.multiply(1 / sizes, p.base - data("beta", beta, p.base.shape)) == 0]
-    return p.program(cp.Maximize(s), p.feasibility_constraints(s=s), (s,), equal)
+    program = p.program(cp.Maximize(s), p.feasibility_constraints(s=s), (s,), equal)
+    return replace(program, data=(p.model, np.asarray(beta))) if p.model and equal else program
 
 
 def interior_point_problem(p: ScaledParameters, near: Array) -> Program:

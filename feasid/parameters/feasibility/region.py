@@ -38,18 +38,14 @@ LARGEST = 1e4
 """Limit on the sum of all bodies' masses and second moments and of all joint terms, each in its
 unit, and on terms of either sign; larger where the best model is itself nearly as large ..."""
 
-ROOM = 10.0
-"""... so that it has this much room."""
-
+ROOM = 10.0  #: ... so that it has this much room.
 LIMIT = "limit far beyond the robot's size"
 
 SOURCES = ("data", "feasibility", "prior", "limit")
 """Reasons for the end of a range: the log, feasibility, given or assumed bounds, the limit on
 sizes."""
 
-RELATIVE_GAP = 1e-3
-"""Duality gap at which a path ends, as a share of the way from the centre."""
-
+RELATIVE_GAP = 1e-3  #: Duality gap at which a path ends, as a share of the way from the centre.
 MAX_CENTRING_STEPS = 400
 """Newton steps to the central path's next point after which it counts as not reached."""
 
@@ -100,11 +96,11 @@ class Region:
         Raises InputError: when `start` is not inside.
         """
         size = 1.0
-        for limit in _size_limits(feasible, scale, 1.0):
+        for limit in size_limits(feasible, scale, 1.0):
             along = float(limit.coefficients @ start[limit.columns])
             size = max(size, -along / limit.constant)
         largest = max(LARGEST, 10.0 ** float(np.ceil(np.log10(ROOM * size))))
-        limits = _size_limits(feasible, scale, largest)
+        limits = size_limits(feasible, scale, largest)
         limited = replace(feasible, linear=(*feasible.linear, *limits))
         limit_units = constraint_units(limited, scale.mass, scale.length, scale.parameters)
         error = float(np.sum((R @ (K @ start) - rho) ** 2))
@@ -281,7 +277,7 @@ class Region:
         return None
 
 
-def _size_limits(feasible: FeasibleSet, scale: Units, largest: float) -> Iterator[Linear]:
+def size_limits(feasible: FeasibleSet, scale: Units, largest: float) -> Iterator[Linear]:
     """The sum of all sizes first, then both sides of every joint term of either sign."""
     n = feasible.size
     sizes, limited_columns = np.zeros(n), np.zeros(n, dtype=bool)

@@ -24,12 +24,8 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError, SolverError, did_you_mean
 from feasid.parameters.feasibility.problems import Program
 
-SECONDS = 60.0
-"""Time limit of one attempt."""
-
-TOLERANCE = 1e-9
-"""Clarabel's tolerances: of the gap and of feasibility, on programs in units."""
-
+SECONDS = 60.0  #: Time limit of one attempt.
+TOLERANCE = 1e-9  #: Clarabel's tolerances: of the gap and of feasibility, on programs in units.
 CLARABEL = {
     "tol_gap_abs": TOLERANCE,
     "tol_gap_rel": TOLERANCE,
@@ -44,8 +40,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 """Settings by solver; other solvers use their defaults."""
 
-LOOSER = 10.0
-"""Factor on the tolerances of Clarabel's second attempt, with the norm squared."""
+LOOSER = 10.0  #: Factor on the tolerances of Clarabel's second attempt, with the norm squared.
 
 Backend = Callable[[Program], "SolverAnswer"]
 Ladder = tuple[tuple[str, str, Backend], ...]

@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-MAX_ROUNDINGS_SPELLED = 4
-"""Roundings that are spelled out in a sentence."""
+MAX_ROUNDINGS_SPELLED = 4  #: Roundings that are spelled out in a sentence.
 
 
 def echelon_form(

@@ -46,9 +46,7 @@ from feasid.robot.bodies import SYMMETRIC_ROTOR
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS, JointTerm
 from feasid.robot.known import Index
 
-MOST_COPIED = 2**18
-"""Entries of K of which a check makes copies at a time."""
-
+MOST_COPIED = 2**18  #: Entries of K of which a check makes copies at a time.
 WITH_INERTIA = ("Ia", "fo")
 """Terms that no motion separates from inertia and weight of bodies; they are part of the
 recursion."""
@@ -190,8 +188,7 @@ def _null_vectors(matrix: Array, columns: list[int], size: int) -> list[tuple[in
     return out
 
 
-UNIT_ROUNDOFF = 2.3e-16
-"""Relative error of a sum, per term that makes it up."""
+UNIT_ROUNDOFF = 2.3e-16  #: Relative error of a sum, per term that makes it up.
 
 
 @dataclass(frozen=True, eq=False)

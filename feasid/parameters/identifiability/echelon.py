@@ -27,9 +27,7 @@ from feasid.robot.inertia import SYMBOLS
 PIVOT_TOLERANCES = (1e-8, 1e-10, 1e-12)
 """Least entry of a unit vector for a pivot; smaller ones are tried if pivots are missing."""
 
-MAX_NOISE_FLOOR = 1e-2
-"""Largest noise that is assumed."""
-
+MAX_NOISE_FLOOR = 1e-2  #: Largest noise that is assumed.
 MIN_PIVOT_SINGULAR_VALUE = 1e-12
 """Pivots that give a matrix with a worse condition than this are rejected."""
 

@@ -31,15 +31,11 @@ Matrix = list[Vector]
 DIGITS = 15
 """Decimal digits of a double that carry information: lengths are the decimals they print as."""
 
-MAX_DENOMINATOR = 10_000
-"""Rotation matrices with larger denominators count as irrational."""
-
+MAX_DENOMINATOR = 10_000  #: Rotation matrices with larger denominators count as irrational.
 MAX_COARSE_DENOMINATOR = 64
 """Largest denominators of matrices that may be rotated by a small angle."""
 
-MAX_TILT = 1e-2
-"""Sine of the largest such angle."""
-
+MAX_TILT = 1e-2  #: Sine of the largest such angle.
 ROUNDING = 4e-16
 """Largest difference between a double and the rational that it approximates, relative to 1."""
 

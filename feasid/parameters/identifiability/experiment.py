@@ -262,9 +262,7 @@ LOOP_NOISE = 1e-8
 gap among them is below them: passive joints follow by iterations from rounded geometry, which left
 1e-10 to 2.3e-10 of what is zero in five of 500 random loops."""
 
-CLEAR_GAP = 1e4
-"""A rank whose neighbouring singular values differ by less is doubtful."""
-
+CLEAR_GAP = 1e4  #: A rank whose neighbouring singular values differ by less is doubtful.
 INTEGER_TOLERANCE = 1e-11
 """Coefficients this close to an integer are that integer, relative to their column's largest ..."""
 
@@ -272,8 +270,7 @@ LARGEST_ROUNDING = 1e-8
 """... or as close as the inverse of the rank's gap, by which null vectors may be off, at most
 this. On five mechanisms with loops coefficients of zero were off by a twentieth of it."""
 
-MIN_SINGULAR_VALUE = 1e-17
-"""Number that stands for a singular value of zero in ratios."""
+MIN_SINGULAR_VALUE = 1e-17  #: Number that stands for a singular value of zero in ratios.
 
 
 @dataclass(frozen=True, eq=False)

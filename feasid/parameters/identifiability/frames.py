@@ -47,8 +47,7 @@ scale: they are rounding, or so small that coefficients of neighbouring bodies w
 DEGENERACY_RANGE = (1e-14, 1e-5)
 """Sines and relative offsets in between make a rank doubtful, whatever the singular values."""
 
-LENGTH_POWER = np.array([2.0] * 6 + [1.0] * 3 + [0.0])
-"""Power of length in the ten parameters."""
+LENGTH_POWER = np.array([2.0] * 6 + [1.0] * 3 + [0.0])  #: Power of length in the ten parameters.
 
 _BASIS = pseudo_inertia(np.eye(10))
 
@@ -251,9 +250,7 @@ def cosine_and_sine(a: Array, b: Array) -> Array:
 Key = tuple[bytes, bool, bool]
 """An axis through the origin, whether a screw turns about it and whether it shifts along it."""
 
-GRAVITY_SET = -1
-"""Key of gravity among the seeds; other keys are the joints that share a drive."""
-
+GRAVITY_SET = -1  #: Key of gravity among the seeds; other keys are the joints that share a drive.
 DOUBTFUL_SINGULAR_VALUES = (1e-13, 1e-5)
 """Singular values in between are neither clearly zero nor clearly not: the geometry is nearly
 degenerate."""
@@ -262,11 +259,8 @@ WHOLE_SPACE = {m: np.eye(m) for m in (6, 10)}
 """Whole spaces: once a body can move in every direction and all its parameters matter, bodies
 beyond it need no ranks."""
 
-EMPTY_BASIS = {m: np.zeros((m, 0)) for m in (6, 10)}
-"""Empty spaces."""
-
-ROTOR_SPIN = np.array([0.0, 0, 1, 0, 0, 0])
-"""A rotor's own screw, in its frame."""
+EMPTY_BASIS = {m: np.zeros((m, 0)) for m in (6, 10)}  #: Empty spaces.
+ROTOR_SPIN = np.array([0.0, 0, 1, 0, 0, 0])  #: A rotor's own screw, in its frame.
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,20 +32,13 @@ from feasid.robot.rotations import compose
 MEANT = ((np.pi / 2, 2), (np.pi / 4, 3), (np.pi / 12, 4), (np.pi / 8, 5))
 """Multiples of these are meant exactly when they are written with so many decimals."""
 
-NEGLIGIBLE = 1e-15
-"""Smaller differences are rounding of the computation and not reported."""
-
-ROUNDED = 4e-16
-"""Entries of a rotation below this are zero."""
-
+NEGLIGIBLE = 1e-15  #: Smaller differences are rounding of the computation and not reported.
+ROUNDED = 4e-16  #: Entries of a rotation below this are zero.
 ACCUMULATION = 1.5
 """Entries of a rotation may be off by the sum of its angles' roundings, and a little more."""
 
-COARSEST = 2e-3
-"""Larger differences [rad or m] never count as rounding."""
-
-PROJECTIONS = 80
-"""Each step halves the remainder of an entry that should vanish."""
+COARSEST = 2e-3  #: Larger differences [rad or m] never count as rounding.
+PROJECTIONS = 80  #: Each step halves the remainder of an entry that should vanish.
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +63,7 @@ class PoseRounding:
     meant: tuple[IntendedPose | None, ...] = ()
 
 
-EXACT = PoseRounding()
-"""A description that rounds nothing."""
+EXACT = PoseRounding()  #: A description that rounds nothing.
 
 
 @dataclass(frozen=True)

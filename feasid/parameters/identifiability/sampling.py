@@ -36,18 +36,14 @@ from feasid.robot.dynamics.spatial import exponential
 from feasid.robot.known import Index
 from feasid.robot.layout import coordinate_units, random_configurations
 
-MOTIONS = 12
-"""Motions: more than a body has independent parameters per row that carries it."""
-
+MOTIONS = 12  #: Motions: more than a body has independent parameters per row that carries it.
 MOTIONS_PARTLY_MEASURED = 40
 """Motions when one measured row may have to show all parameters of a body and its rotor."""
 
 MAX_ROWS_PER_BODY = 8
 """Number of rows used for each body: those of the nearest joints towards the base."""
 
-SEED = 20240
-"""Seed of the random motions: the same robot gets the same answer."""
-
+SEED = 20240  #: Seed of the random motions: the same robot gets the same answer.
 INERTIA = PER_ROOT * ROOT2
 """INERTIA[a, b, k]: entry (a, b) of the spatial inertia per unit of parameter k."""
 
@@ -383,8 +379,7 @@ def _largest_chain_torque(
     return worst
 
 
-EXTRA_MOTIONS = 30
-"""Random motions beyond the number of unknowns."""
+EXTRA_MOTIONS = 30  #: Random motions beyond the number of unknowns.
 
 
 def energy_rows(robot: Robot, columns: Index, units: Array, length: float, static: bool) -> Array:

@@ -45,8 +45,7 @@ LEGEND = (
     "○ in combination\n✕ not at all   = no unknown"
 )
 
-TABLE_WIDTH = 96
-"""Width in characters after which a table is continued below."""
+TABLE_WIDTH = 96  #: Width in characters after which a table is continued below.
 
 
 class SpanDimensions(NamedTuple):

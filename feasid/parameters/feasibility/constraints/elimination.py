@@ -30,8 +30,7 @@ DIGITS = 15
 """Significant digits of a decimal that every double distinguishes: sums of decimals of so many
 digits that are again so short are exact."""
 
-SMALLEST = 1e-280
-"""Sums below this are zero: further decimals cannot be rounded to."""
+SMALLEST = 1e-280  #: Sums below this are zero: further decimals cannot be rounded to.
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,11 @@ class AffineConstraints:
 
 Builder: TypeAlias = Callable[[Robot, Any], AffineConstraints]
 
-CONSTRAINTS: dict[str, Builder] = {}
+CONSTRAINTS: dict[str, Builder] = {
+    "known": lambda robot, value: AffineConstraints(equalities=equalities(robot, value)),
+    "equal": lambda robot, value: _pair_equalities(robot, equal=value),
+    "mirrored": lambda robot, value: _pair_equalities(robot, mirrored=value),
+}
 """Builders by the name of their option; blocks and rows of a feasible set follow this order."""
 
 
@@ -61,24 +65,6 @@ def constraint(option: str) -> Callable[[Builder], Builder]:
         return builder
 
     return register
-
-
-@constraint("known")
-def known_parameters(robot: Robot, value: Any) -> AffineConstraints:
-    """Parameters with known values, and the zeros of bodies without mass."""
-    return AffineConstraints(equalities=equalities(robot, value))
-
-
-@constraint("equal")
-def equal_bodies(robot: Robot, value: Any) -> AffineConstraints:
-    """Pairs of bodies with the same parameters."""
-    return _pair_equalities(robot, equal=value)
-
-
-@constraint("mirrored")
-def mirrored_bodies(robot: Robot, value: Any) -> AffineConstraints:
-    """Pairs of bodies that are mirror images."""
-    return _pair_equalities(robot, mirrored=value)
 
 
 @constraint("mass")
@@ -197,8 +183,7 @@ def _pair_equalities(robot: Robot, **pairs: Any) -> AffineConstraints:
     return AffineConstraints(equalities=equalities(robot, None, **pairs)[implied:])
 
 
-FLAT = 1e-12
-"""Relative thickness below which a shape has no inside."""
+FLAT = 1e-12  #: Relative thickness below which a shape has no inside.
 
 
 def com_cylinder(

@@ -141,8 +141,7 @@ def certificate_name(name: str) -> str:
     return f"{ascii(name)[1:-1][:NAME_START]}~{digest[:16]}"
 
 
-NAME_START = 60
-"""Characters of a name at the start of its alias."""
+NAME_START = 60  #: Characters of a name at the start of its alias.
 
 
 def robot_fingerprint(robot: Robot) -> str:

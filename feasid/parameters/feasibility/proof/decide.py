@@ -40,8 +40,7 @@ SLIMMER = (1e2, 1e4)
 """Factors by which the units of bodies are made heavier and smaller, at equal first moments, until
 a proof is found. A small inertia with a large first moment needs this to be feasible."""
 
-NEARLY = 1e-5
-"""Margin, in units, below which a problem may lie on the boundary."""
+NEARLY = 1e-5  #: Margin, in units, below which a problem may lie on the boundary.
 
 
 @dataclass(frozen=True, eq=False)

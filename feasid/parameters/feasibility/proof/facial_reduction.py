@@ -36,22 +36,14 @@ from feasid.robot.inertia import pseudo_inertia, skew
 from feasid.robot.known import Row
 from feasid.robot.layout import random_configurations
 
-REACHED = 1e-9
-"""Relative eigenvalue below which motion does not reach a direction."""
-
-ROUNDED_ZERO = 1e-13
-"""Entries of this relative size are the rounding of zeros."""
-
+REACHED = 1e-9  #: Relative eigenvalue below which motion does not reach a direction.
+ROUNDED_ZERO = 1e-13  #: Entries of this relative size are the rounding of zeros.
 VISIBLE = 1e-6
 """Eigenvalue of a solver's multipliers, relative to the largest of all, that is not a rounded
 zero."""
 
-SAMPLES = 64
-"""Random motions whose kinetic energies are added: more than any body has parameters."""
-
-DIGITS = 45
-"""Decimals of coefficients: their rounding error times 1e12 kg does not matter."""
-
+SAMPLES = 64  #: Random motions whose kinetic energies are added: more than any body has parameters.
+DIGITS = 45  #: Decimals of coefficients: their rounding error times 1e12 kg does not matter.
 SAME = Fraction(1, 10**11)
 """Error of doubles, relative to the largest coefficient, in a relation that holds."""
 

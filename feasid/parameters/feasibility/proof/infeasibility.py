@@ -62,8 +62,7 @@ NEGLIGIBLE_PRICE = 1e-7
 ROUNDED_EQUATION = 1e-30
 """Share of an equation's coefficients that is the rounding of K, which has 45 digits there."""
 
-MAX_UNKNOWNS = 400
-"""Largest size of exact elimination for faces; larger ones would take minutes."""
+MAX_UNKNOWNS = 400  #: Largest size of exact elimination for faces; larger ones would take minutes.
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +89,9 @@ class InfeasibilityProver:
         si = np.maximum(prices[:count], 0.0) / self.scale.linear
         if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(si).all()):
             return
-        energy, nothing = self._energy_multipliers, np.zeros_like(si)
+        question, nothing = self.problem.question, np.zeros_like(si)
+        bodies = [question.feasible.blocks[k] for k in self.problem.places[: len(blocks)]]
+        energy = kinetic_energy_multipliers(question.robot, bodies, self.scale.blocks)
         afforded = INNER_SHARE * abs(self._proof_value(blocks, si))
         mixed, mixed_prices = blocks, si
         for inner, bounds in ((energy, nothing), self._size_multipliers):
@@ -126,13 +127,6 @@ class InfeasibilityProver:
                 yield proof
 
     # -- in doubles --------------------------------------------------------------------------
-
-    @cached_property
-    def _energy_multipliers(self) -> list[Array]:
-        """Kinetic energy of random motions as multipliers of the inertia blocks, scaled to 1."""
-        question, count = self.problem.question, len(self.feasible.blocks)
-        blocks = [question.feasible.blocks[k] for k in self.problem.places[:count]]
-        return kinetic_energy_multipliers(question.robot, blocks, self.scale.blocks)
 
     @cached_property
     def _size_multipliers(self) -> tuple[list[Array], Array]:
@@ -326,19 +320,15 @@ class InfeasibilityProver:
         }
         free = [j for j in range(self.feasible.size) if j not in owned]
         equations: list[Equation] = [(columns[j], remainders[j]) for j in free]
-        return solve_near(
-            equations, start, lambda unknown: self._unknown_unit(unknown, faces), ROUNDED_EQUATION
-        )
 
-    def _unknown_unit(self, unknown: Unknown, faces: Mapping[int, Face]) -> float:
-        """Size of one unit of an unknown, in the problem's units."""
-        if unknown[0] == "y":
-            return float(self._pseudo_inverse[1][unknown[1]])
-        if unknown[0] == "price":
-            return float(self.scale.linear[unknown[1]])
-        _, k, a, b = unknown
-        unit, lead = faces[k].unit, faces[k].lead
-        return float(unit[lead[a]] * unit[lead[b]])
+        def unit(unknown: Unknown) -> float:
+            if unknown[0] != "W":
+                units = self._pseudo_inverse[1] if unknown[0] == "y" else self.scale.linear
+                return float(units[unknown[1]])
+            face = faces[unknown[1]]
+            return float(np.prod(face.unit[[face.lead[entry] for entry in unknown[2:]]]))
+
+        return solve_near(equations, start, unit, ROUNDED_EQUATION)
 
 
 # -- the boundary ----------------------------------------------------------------------------------

@@ -61,33 +61,21 @@ from feasid.parameters.feasibility.proof.rounding import round_dual
 RELATIVE_GAP = 1e-5
 """Gap, as a fraction of the cost, between the bound at the path's last centre and the optimum."""
 
-BOUND_DIGITS = 15
-"""Decimal digits of a bound."""
-
+BOUND_DIGITS = 15  #: Decimal digits of a bound.
 ZERO_RESIDUAL = 1e-10
 """Error, as a fraction of the data's norm, that counts as zero; the bound is then zero."""
 
-LIMIT_COST = Fraction(1, 10**7)
-"""Share of a bound that a larger limit may cost."""
-
-TIGHT = 1e-2
-"""Value of a bound's slack, in units, up to which it may be active."""
-
-UNSEEN = 1e-9
-"""Singular value, relative to the largest, below which data do not show a direction."""
-
+LIMIT_COST = Fraction(1, 10**7)  #: Share of a bound that a larger limit may cost.
+TIGHT = 1e-2  #: Value of a bound's slack, in units, up to which it may be active.
+UNSEEN = 1e-9  #: Singular value, relative to the largest, below which data do not show a direction.
 INWARD = (1e-2, 1e-3)
 """Shares of the way from the answer to the reference at which the path starts, where inside."""
 
-UNFELT = 1e-13
-"""Singular value, relative to the largest, of directions that have no effect."""
-
+UNFELT = 1e-13  #: Singular value, relative to the largest, of directions that have no effect.
 GOOD_FLOOR = 1.0 - 1e-4
 """Share of the squared residual from which no bound is sought further from the boundary."""
 
-ROOT_DIGITS = 30
-"""Digits of a square root that is rounded up."""
-
+ROOT_DIGITS = 30  #: Digits of a square root that is rounded up.
 SPANNED = 1e-9
 """Singular value, relative to the largest, of directions without any force on a body."""
 

@@ -31,12 +31,8 @@ NO_PULL = Fraction(1, 10**10)
 """Least weight of an equation, relative to a relation of a face; smaller ones are the rounding of
 K."""
 
-FEW_DIGITS = 10**24
-"""Largest denominator of rows from rational geometry and decimal data."""
-
-REFINEMENTS = 4
-"""Number of refinement steps; each adds about twelve digits."""
-
+FEW_DIGITS = 10**24  #: Largest denominator of rows from rational geometry and decimal data.
+REFINEMENTS = 4  #: Number of refinement steps; each adds about twelve digits.
 SMALL_LIFT = Fraction(1, 10**38)
 """The tolerance for a matrix on a face, with coefficients rounded to 45 digits."""
 
