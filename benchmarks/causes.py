@@ -249,7 +249,7 @@ UNITS = {
     "centres of mass in mm": (1, 1, 1e3),
     "one centre of mass at 0.9 m": (1, 1, None),
 }
-"""Factors of masses, moments and centres of mass of a whole file that was written in other units."""
+"""Factors of masses, moments and centres of mass of a whole file in other units."""
 
 
 def in_units(robot, factors, rng):

@@ -3,10 +3,10 @@
     PYTHONPATH=.:tests python benchmarks/gaps.py [--count 200] [--first SEED] [--write]
 
 Small random robots first, with bounds and without: feasible least squares, the closest model and
-the largest margin in turn, by either solver. `Program.solve(...).gap` must be at least what an
-answer misses of the best that is known: the other answer, and a program of the oracle's words and
-matrices at small tolerances. Then the WAM of the paper, the Z1 and the KUKA, whose optimum is
-proved to a lower bound. ``--write`` puts both tables into docs/feasibility.md.
+the largest margin in turn, by either solver. The gap of `feasid.problems.solve` must be at least
+what an answer misses of the best that is known: the other answer, and a program in the oracle's
+words and matrices at small tolerances. Then the WAM of the paper, the Z1 and the KUKA, whose
+optimum is proved to a lower bound. ``--write`` puts both tables into docs/feasibility.md.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def drawn(seed):
         p, data = problems.robot_unknowns(base, beta, **bounds), (R, beta)
         make = problems.closest_correction if kind == KINDS[1] else None
         program = make(beta, p) if make else problems.feasibility_test(p, beta)
-    answers = [program.solve(solver) for solver in GOALS]
+    answers = [problems.solve(program, solver) for solver in GOALS]
     if kind == KINDS[2]:
         values = [-a.margin for a in answers]
         data = (beta,)
@@ -133,7 +133,7 @@ def row(program: problems.Program) -> list[float]:
     out = []
     for solver in GOALS:
         program.problem.solve(solver=solver)
-        by_default, answer = program.problem.value, program.solve(solver)
+        by_default, answer = program.problem.value, problems.solve(program, solver)
         if program.error is None:
             bound = answer.margin + answer.gap
         else:
@@ -144,7 +144,7 @@ def row(program: problems.Program) -> list[float]:
 
 def robots() -> Iterator[str]:
     """Rows of the table of packaged robots."""
-    heads = [f"{s}{w}" for s in GOALS for w in (", CVXPY's defaults", ", `program.solve`")]
+    heads = [f"{s}{w}" for s in GOALS for w in (", CVXPY's defaults", ", `solve`")]
     yield f"| program | {' | '.join(heads)} |"
     yield "|---" * (1 + len(heads)) + "|"
     for name, robot in LOGS.items():

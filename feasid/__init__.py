@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from feasid.logs.read.formats import read_log as read_log
     from feasid.logs.recording import Recording as Recording
     from feasid.options.tables import SOUSA_2014 as SOUSA_2014
-    from feasid.parameters.feasibility import problems as problems
+    from feasid.parameters import problems as problems
     from feasid.parameters.feasibility.check import Verdict as Verdict
     from feasid.parameters.feasibility.constraints.sets import feasible_set as feasible_set
     from feasid.parameters.feasibility.correct import Correction as Correction
@@ -168,7 +168,7 @@ _MODULES = {
     "datasets": "datasets",
     "errors": "core.errors",
     "floating": "applications.floating",
-    "problems": "parameters.feasibility.problems",
+    "problems": "parameters.problems",
 }
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])

@@ -14,7 +14,6 @@ SOURCE = Path(feasid.__file__).parent
 
 LAZY = {
     "feasid.applications.inspection.whole_robot": "pandas and the nullspace, for a mass matrix",
-    "feasid.parameters.feasibility.problems": "answers of programs and their gaps, when asked for",
     "feasid.parameters.feasibility.least_squares": "the proof of optimality, when it is asked for",
     "feasid.identification.effects.log_findings": "logs of floating bases",
     "feasid.identification.fitted": "certificate, verdict and contact, when they are asked for",

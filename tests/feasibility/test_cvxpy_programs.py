@@ -343,7 +343,7 @@ def test_an_answer_of_a_program_is_no_further_from_the_optimum_than_its_gap(seed
     bounds = bounded(base.robot) if seed % 2 else {}
     p = problems.robot_unknowns(base, rho, R, **bounds)
     program = problems.feasible_least_squares(R, rho, p)
-    answers = [program.solve(name) for name in ("CLARABEL", "scs")]
+    answers = [feasid.problems.solve(program, name) for name in ("CLARABEL", "scs")]
     least = min(np.sqrt(a.objective) for a in answers) / np.linalg.norm(rho)
     for answer in answers:
         assert p.feasible.violations(answer.delta) == ()
@@ -354,7 +354,7 @@ def test_an_answer_of_a_program_is_no_further_from_the_optimum_than_its_gap(seed
     program = problems.feasibility_test(p, beta)
     program.problem.solve(solver=cp.CLARABEL, ignore_dpp=True)
     for name in ("CLARABEL", "scs"):
-        answer = program.solve(name)
+        answer = feasid.problems.solve(program, name)
         np.testing.assert_allclose(
             base.K @ answer.delta, beta, rtol=0, atol=LARGE * abs(beta).max()
         )
@@ -368,12 +368,12 @@ def test_programs_without_a_gap_say_so(case):
     feasible = feasible_set(robot)
     p = problems.unknowns(feasible, problem_units(robot, feasible, R @ base.K, rho), base.K)
     with pytest.raises(InputError, match=r"has no gap: only .* use program\.problem\.solve"):
-        problems.feasible_least_squares(R, rho, p).solve()
+        feasid.problems.solve(problems.feasible_least_squares(R, rho, p))
     p = problems.robot_unknowns(base, base.K @ truth, constraints=round_com)
     with pytest.raises(InputError, match="not affine has no gap"):
-        problems.feasibility_test(p, base.K @ truth).solve()
+        feasid.problems.solve(problems.feasibility_test(p, base.K @ truth))
     with pytest.raises(InputError, match="did you mean 'CLARABEL'"):
-        problems.closest_correction(base.K @ truth, p).solve("clarabell")
+        feasid.problems.solve(problems.closest_correction(base.K @ truth, p), "clarabell")
 
 
 RESOLVED = 2e-3

@@ -13,6 +13,7 @@ from one solve to the next (R, rho, beta) is a `cvxpy.Parameter` (DPP).
     program = feasible_least_squares(R, rho, p)
     program.problem.solve()                     # the relative error |R K delta - rho| / |rho|
     p["link3", "m"].value                       # SI, by name
+    feasid.problems.solve(program, "SCS").gap   # how far its answer may be from the optimum
 
 `feasid.check`, `feasid.correct` and `feasid.feasible_least_squares` solve them and prove answers.
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,10 +37,6 @@ from feasid.parameters.feasibility.constraints.units import Units, problem_units
 from feasid.parameters.feasibility.constraints.user_constraints import cp
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
-
-if TYPE_CHECKING:
-    from feasid.parameters.feasibility.answer import LargestMargin
-    from feasid.parameters.feasibility.least_squares import FeasibleFit
 
 LARGEST = 1e150  #: Largest number in the data: squares of larger ones overflow.
 MARGIN = 1e-6  #: Default margin, in units of each body's own mass and length.
@@ -85,18 +82,6 @@ class Program:
     def rows(self) -> int:
         """Number of linear constraints."""
         return 0 if self.numbers is None else int(self.numbers.size)
-
-    def solve(self, solver: str = "CLARABEL") -> FeasibleFit | LargestMargin:
-        """A solver's answer, moved inside and polished by Newton's method, and its gap.
-
-        `solver`: a name that CVXPY knows, such as "CLARABEL" or "SCS". Returns: ``delta``, the
-        standard parameters in SI, and ``gap``, how much better any other model can be, as a share
-        of |rho| or |beta| or as a margin. Raises InputError: the program is not one of
-        `robot_unknowns`, or CVXPY does not have the solver.
-        """
-        from feasid.parameters.feasibility.answer import answer
-
-        return answer(self, solver)
 
     def with_squared_cost(self) -> Any:
         """The problem with half the square of the norm: the same minimisers."""

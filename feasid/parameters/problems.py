@@ -1,4 +1,4 @@
-"""Answers of public programs: a solver's point, moved inside, and how far it may be off.
+"""`feasid.problems`: the three programs, and a solver's answer with how far it may be off.
 
 Solvers end between 1e-7 and 1e-2 of the optimum; Newton's method along the central path goes on.
 """
@@ -16,10 +16,16 @@ from feasid.core.errors import InputError
 from feasid.parameters.feasibility.cone import CENTRED, PATH_FACTOR, LogBarrier, Quadratic, minimise
 from feasid.parameters.feasibility.constraints.affine import Linear
 from feasid.parameters.feasibility.least_squares import FeasibleFit, LeastSquares
-from feasid.parameters.feasibility.problems import Program, ScaledParameters
+from feasid.parameters.feasibility.problems import Program as Program
+from feasid.parameters.feasibility.problems import ScaledParameters as ScaledParameters
+from feasid.parameters.feasibility.problems import closest_correction as closest_correction
+from feasid.parameters.feasibility.problems import feasibility_test as feasibility_test
+from feasid.parameters.feasibility.problems import feasible_least_squares as feasible_least_squares
+from feasid.parameters.feasibility.problems import robot_unknowns as robot_unknowns
 from feasid.parameters.feasibility.reference import Anchor
 from feasid.parameters.feasibility.region import size_limits
-from feasid.parameters.feasibility.solve import solve, solver_attempts
+from feasid.parameters.feasibility.solve import solve as solve_once
+from feasid.parameters.feasibility.solve import solver_attempts
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "SCS": {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 20_000}
@@ -46,15 +52,20 @@ class LargestMargin:
     gap: float
 
 
-def answer(program: Program, solver: str) -> FeasibleFit | LargestMargin:
-    """See `feasid.parameters.feasibility.problems.Program.solve`."""
+def solve(program: Program, solver: str = "CLARABEL") -> FeasibleFit | LargestMargin:
+    """A solver's answer of a program, moved inside, polished by Newton's method, and its gap.
+
+    `solver`: a name that CVXPY knows. Returns: ``delta``, the standard parameters in SI, and
+    ``gap``, how much better any other model can be, as a share of |rho| or |beta| or as a margin.
+    Raises InputError: the program is not one of `robot_unknowns`, or CVXPY lacks the solver.
+    """
     if not program.data:
         raise InputError(
             "this program has no gap: only feasibility_test(p, beta), closest_correction and "
             "feasible_least_squares over robot_unknowns have one; use program.problem.solve()"
         )
     p, (base, *data), name = program.parameters, program.data, solver_attempts(solver)[0][0].upper()
-    solve(program, name, **SETTINGS.get(name, {}))
+    solve_once(program, name, **SETTINGS.get(name, {}))
     point = np.asarray(p.delta.value, dtype=np.float64)
     if program.error is None:
         return _largest_margin(p, np.asarray(base.K, dtype=np.float64), data[0], point)
