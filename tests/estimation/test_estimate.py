@@ -47,6 +47,7 @@ def errors(arm, base, delta):
     return np.linalg.norm(test.residuals(beta)) / own, off
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("name", ["panda", "ur5", "z1"])
 def test_the_truths_own_floor_is_reached(name):
     arm = hidden(name, 0)
@@ -76,6 +77,7 @@ def test_minimisers_do_not_depend_on_those_they_were_sought_from():
             assert off <= 2 * DECREMENT + ROUNDING * cost
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("factor", [3.0, 1 / 3.5])
 def test_masses_that_the_description_gets_wrong_are_let_go(factor):
     arm = hidden("ur5", 0)

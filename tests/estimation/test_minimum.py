@@ -82,6 +82,7 @@ def gaussian(robot, described):
     return feasid.GaussianPrior(tuple(names[c] for c in places), described[places], matrix)
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("weight", [1e-2, 1.0, 1e2, 1e4, 1e6])
 @pytest.mark.parametrize("name", [*priors.PRIORS, "gaussian"])
 def test_every_prior_and_weight_ends_at_the_optimum_of_its_program(robot, log, name, weight):

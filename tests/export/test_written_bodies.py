@@ -17,11 +17,8 @@ from feasid.core.exact.poses import is_possible_inertia
 from feasid.results.export.file_terms import fit_without_added_springs, friction_as_files_hold
 from feasid.robot.dynamics.regressor import mass_matrix
 
-LOGS = some(
-    ["kuka_lwr4", "unitree_z1", "staubli_tx40", "kinova_gen3", "double_pendulum"],
-    "kuka_lwr4",
-    "unitree_z1",
-)
+LOGS = some(["kuka_lwr4", "unitree_z1", "staubli_tx40", "kinova_gen3", "double_pendulum"],
+            "unitree_z1")  # fmt: skip
 
 ROUNDING = 1e-12
 """Relative to the largest mass or first moment: sums over links, and products of rotations."""

@@ -15,6 +15,7 @@ def deviations(fit, arm):
     return np.sqrt(np.mean((off / fit.base_table["std"].to_numpy()) ** 2))
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("seed", NEW_SEEDS)
 def test_filtered_signals_are_biased_and_the_fit_doubts(seed):
     arm = hidden("ur5", seed_of(seed))
@@ -30,7 +31,7 @@ def test_filtered_signals_are_biased_and_the_fit_doubts(seed):
 
 
 def test_reduced_signals_stay_biased_in_a_file(tmp_path):
-    arm = hidden("ur5", 3)
+    arm = hidden("ur5", 1)
     terms = arm.robot.with_joint_terms()
     feasid.reduce(arm.log, terms, filtering="signals").save(tmp_path / "log.reduced")
     fit = feasid.fit(tmp_path / "log.reduced", terms)

@@ -13,6 +13,8 @@ from feasid.core.errors import InputError, LogError
 
 MEASURED = ("slide", "wheel_joint")
 TERMS = {"friction": ("viscous", "coulomb", "offset"), "drive_inertia": False}
+FIT = {**TERMS, "candidates": (), "calibration": None}
+"""Without a search, which the last test is about."""
 
 EXACT = 2e-3
 """Of the largest base parameter, without noise: the low-pass and friction's soft change of sign
@@ -37,14 +39,14 @@ def log(truth):
 
 @pytest.fixture(scope="module")
 def fit(log, robot):
-    return feasid.fit(log, robot, measured=MEASURED, **TERMS)
+    return feasid.fit(log, robot, measured=MEASURED, **FIT)
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"prior": None}, {"weights": "wls"}, {"filtering": "signals"}]
 )
 def test_truth_is_found_in_what_the_other_joints_show(robot, truth, log, options):
-    fit = feasid.fit(log, robot, measured=MEASURED, **TERMS, **options)
+    fit = feasid.fit(log, robot, measured=MEASURED, **FIT, **options)
     expected = fit.base.K @ values_for(fit.description, truth)
     assert np.abs(fit.beta - expected).max() < EXACT * np.abs(expected).max()
     alone = feasid.base_parameters(fit.description, measured=MEASURED)
@@ -54,7 +56,7 @@ def test_truth_is_found_in_what_the_other_joints_show(robot, truth, log, options
 
 def test_a_column_of_a_joint_that_is_not_measured_is_not_read(robot, log, fit):
     for values in (np.nan, 1e6):
-        other = feasid.fit(log.assign(tau_shoulder=values), robot, measured=MEASURED, **TERMS)
+        other = feasid.fit(log.assign(tau_shoulder=values), robot, measured=MEASURED, **FIT)
         assert np.array_equal(other.beta, fit.beta)
 
 
@@ -75,7 +77,7 @@ def test_it_is_said_and_counts_nowhere(log, fit):
 @pytest.mark.parametrize("empty", [False, True])
 def test_an_absent_or_empty_column_needs_no_option(robot, log, fit, empty):
     told = "shoulder (an empty column)" if empty else "shoulder (no column)"
-    other = feasid.fit(log.assign(tau_shoulder=np.nan) if empty else log, robot, **TERMS)
+    other = feasid.fit(log.assign(tau_shoulder=np.nan) if empty else log, robot, **FIT)
     assert np.array_equal(other.beta, fit.beta)
     assert told in next(n for n in other.notes if n.code == "no-torque")
     assert other.options["measured"] == MEASURED
@@ -101,7 +103,7 @@ def test_a_log_without_any_torque_is_the_error_it_was(robot, log):
 def test_a_parquet_file_without_a_column(robot, log, fit, tmp_path):
     pytest.importorskip("pyarrow")
     log.to_parquet(tmp_path / "log.parquet")
-    assert np.allclose(feasid.fit(tmp_path / "log.parquet", robot, **TERMS).beta, fit.beta)
+    assert np.allclose(feasid.fit(tmp_path / "log.parquet", robot, **FIT).beta, fit.beta)
 
 
 @pytest.mark.parametrize("options", [{"robust": "huber"}, {"method": "momentum"}])
@@ -157,9 +159,9 @@ def test_it_lasts(log, fit, tmp_path):
 
 def test_reductions_are_alike(robot, log, fit):
     reduced = feasid.reduce(log, robot, measured=MEASURED, **TERMS)
-    again = feasid.fit(reduced, robot, measured=MEASURED, **TERMS)
+    again = feasid.fit(reduced, robot, measured=MEASURED, **FIT)
     assert np.allclose(again.beta, fit.beta, rtol=0, atol=EXACT)
-    alone = feasid.fit(feasid.reduce(log, robot, **TERMS), robot, **TERMS)
+    alone = feasid.fit(feasid.reduce(log, robot, **TERMS), robot, **FIT)
     assert np.array_equal(alone.beta, again.beta)
 
 

@@ -272,6 +272,7 @@ def test_it_starts_without_solvers_or_pandas(tmp_path):
 # -- real files -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
 def test_mujoco_refuses_what_is_called_infeasible(path):
     """MuJoCo's compiler stops at the first such link; at a valid limit it may stop, too."""
@@ -370,6 +371,7 @@ def test_control_of_what_does_not_move_is_not_judged(tmp_path, capsys):
     assert "no moving joint" in capsys.readouterr().out
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda path: path.stem)
 def test_mujoco_refuses_each_infeasible_link_alone_and_takes_the_nearest(path):
     mujoco = pytest.importorskip("mujoco")

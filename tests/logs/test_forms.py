@@ -299,6 +299,7 @@ def with_answers(text, currents):
     return {k: answers[k] if v is ... else v for k, v in known.items()}
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.sampled(0.5)
 @pytest.mark.parametrize(("name", "carrier", "form"), FORMS, ids=[f[0] for f in FORMS])
 def test_every_form_gives_the_same_fit(tmp_path, name, carrier, form):
