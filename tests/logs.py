@@ -67,11 +67,9 @@ def inertia_matrix(delta):
     xx, xy, xz, yy, yz, zz, x, y, z, m = (Fraction(float(v)) for v in delta)
     half = (xx + yy + zz) / 2
     return [
-        [half - xx, -xy, -xz, x],
-        [-xy, half - yy, -yz, y],
-        [-xz, -yz, half - zz, z],
+        [half - xx, -xy, -xz, x], [-xy, half - yy, -yz, y], [-xz, -yz, half - zz, z],
         [x, y, z, m],
-    ]
+    ]  # fmt: skip
 
 
 def arm_log(seed, samples, noise):

@@ -87,11 +87,9 @@ def spoilt(good):
         **{f"its {number}": changed(number) for number in (np.nan, np.inf, -1e300, 1e-300)},
         "its complex": changed(1j, complex),
         "its masked": np.ma.masked_array(good, np.arange(good.size).reshape(good.shape) == 0),
-        "its None": changed(None, object),
-        "its texts": good.astype(str),
-        "its shorter": good[:-1],
-        "its nested": good[None],
-    }
+        "its None": changed(None, object), "its texts": good.astype(str),
+        "its shorter": good[:-1], "its nested": good[None],
+    }  # fmt: skip
 
 
 SMALL_MOTION = {"harmonics": 2, "position": 1.0, "velocity": 2.0, "acceleration": 5.0}

@@ -50,10 +50,8 @@ def test_messages_alone_lead_to_a_fit(folder, capsys):
         found = re.search(r"--columns ('.*?'|[^' ]\S*)", said)
         assert found, said
         order = [
-            *order[:4],
-            "--columns",
-            ",".join([*order[5:], *shlex.split(found[1].rstrip(",.;"))]),
-        ]
+            *order[:4], "--columns", ",".join([*order[5:], *shlex.split(found[1].rstrip(",.;"))]),
+        ]  # fmt: skip
     assert mended, said
     words = shlex.split(mended[1])
     assert {"--columns", "--nan", "--units"} <= set(words)

@@ -212,17 +212,13 @@ def deviation(folder):
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    ("name", "precision", "parameters"),
-    [
-        ("ur5", "double", "values"),
-        ("ur5", "float", "argument"),
-        pytest.param("wam", "double", "argument", marks=pytest.mark.slow),
-        pytest.param("wam", "double", "values", marks=pytest.mark.slow),
-        pytest.param("panda", "double", "values", marks=pytest.mark.slow),
-        pytest.param("panda", "float", "values", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("name", "precision", "parameters"), [
+    ("ur5", "double", "values"), ("ur5", "float", "argument"),
+    pytest.param("wam", "double", "argument", marks=pytest.mark.slow),
+    pytest.param("wam", "double", "values", marks=pytest.mark.slow),
+    pytest.param("panda", "double", "values", marks=pytest.mark.slow),
+    pytest.param("panda", "float", "values", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_c_is_clean_and_equal(tmp_path, name, precision, parameters):
     feasid.export_c(arm(name), tmp_path / "arm.c", precision=precision, parameters=parameters)
     limit = {"double": ROUNDING, "float": 1e-5}[precision]  # eps 6e-8, some hundred operations

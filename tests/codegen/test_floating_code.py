@@ -33,17 +33,12 @@ def with_friction(robot):
     return robot.with_values(values)
 
 
-@pytest.mark.parametrize(
-    ("name", "backend"),
-    [
-        ("bolt", "python"),
-        ("solo12", "python"),
-        ("z1", "python"),
-        pytest.param("bolt", "c", marks=compiled),
-        pytest.param("solo12", "c", marks=[compiled, pytest.mark.slow]),
-        pytest.param("z1", "c", marks=[compiled, pytest.mark.slow]),
-    ],
-)
+@pytest.mark.parametrize(("name", "backend"), [
+    ("bolt", "python"), ("solo12", "python"), ("z1", "python"),
+    pytest.param("bolt", "c", marks=compiled),
+    pytest.param("solo12", "c", marks=[compiled, pytest.mark.slow]),
+    pytest.param("z1", "c", marks=[compiled, pytest.mark.slow]),
+])  # fmt: skip
 def test_floating_models_are_pinocchios(name, backend):
     """A biped, a quadruped and an arm, in tilted gravity, with and without friction."""
     robot, path = loaded(name)

@@ -240,16 +240,12 @@ def test_every_citation_is_in_a_table_whose_row_names_what_the_module_has_or_use
     assert wrong == [], "the number is not the one meant, or its row should name the function, too"
 
 
-@pytest.mark.parametrize(
-    ("text", "paper"),
-    [
-        ("eq. (7) of Sousa and Cortesao (2014)", "Sousa"),
-        ("after Atkeson; the guess of eq. (7) in the Valkyrie identification paper", "Valkyrie"),
-        ("Wensing, Kim and Slotine 2017, eq. (7)) or Sousa and Cortesao (2014)", "other"),
-        ("Wensing et al. (2024) eq. (7); Valkyrie", "Wensing"),
-        ("the matrix eq. (7)", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "paper"), [
+    ("eq. (7) of Sousa and Cortesao (2014)", "Sousa"),
+    ("after Atkeson; the guess of eq. (7) in the Valkyrie identification paper", "Valkyrie"),
+    ("Wensing, Kim and Slotine 2017, eq. (7)) or Sousa and Cortesao (2014)", "other"),
+    ("Wensing et al. (2024) eq. (7); Valkyrie", "Wensing"), ("the matrix eq. (7)", None),
+])  # fmt: skip
 def test_citations_are_read_as_they_are_meant(text, paper):
     match = CITATION.search(text)
     assert paper_of(text, *match.span(), []) == paper

@@ -66,17 +66,12 @@ def test_rows_are_summed_by_block_and_joint():
     np.testing.assert_array_equal(found.squared, [[1.0, 4.0], [25.0, 0.0]])
 
 
-@pytest.mark.parametrize(
-    ("rule", "passes"),
-    [
-        (Rule("", share=0.09), True),
-        (Rule("", share=0.11), False),
-        (Rule("", share=0.11, one_joint=0.15), True),
-        (Rule("", share=0.01, deviations=1e3), False),
-        (Rule("", share=0.01, total=0.2), False),
-        (Rule("", share=0.01, total=0.05, deviations=3.0), True),
-    ],
-)
+@pytest.mark.parametrize(("rule", "passes"), [
+    (Rule("", share=0.09), True), (Rule("", share=0.11), False),
+    (Rule("", share=0.11, one_joint=0.15), True), (Rule("", share=0.01, deviations=1e3), False),
+    (Rule("", share=0.01, total=0.2), False),
+    (Rule("", share=0.01, total=0.05, deviations=3.0), True),
+])  # fmt: skip
 def test_a_rule_accepts_what_passes_all_of_it(rule, passes):
     before = errors(1.0, joints=2)
     wobble = RNG.normal(1.0, 0.01, before.squared.shape)

@@ -80,16 +80,10 @@ def test_point_masses_inside_a_box_keep_every_bound_and_none_outside_does(tmp_pa
         assert shape.smallest_value(delta) < 0
 
 
-@pytest.mark.parametrize(
-    ("shapes", "boxes"),
-    [
-        (BOX.format(kind="collision"), 2),
-        (BOX.format(kind="visual"), 2),
-        (MESH, 0),
-        (MESH + BOX.format(kind="collision"), 0),
-        ("", 0),
-    ],
-)
+@pytest.mark.parametrize(("shapes", "boxes"), [
+    (BOX.format(kind="collision"), 2), (BOX.format(kind="visual"), 2), (MESH, 0),
+    (MESH + BOX.format(kind="collision"), 0), ("", 0),
+])  # fmt: skip
 def test_boxes_are_those_of_links_all_of_whose_shapes_are_known(tmp_path, shapes, boxes):
     found = shape_boxes_by_body(arm(tmp_path, shapes))
     assert len(found) == boxes

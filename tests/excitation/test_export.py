@@ -139,15 +139,11 @@ def test_command_writes_all_files(tmp_path, monkeypatch, capsys):
     assert "exists" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--velocity", "wheel_joint=x"], "--velocity needs"),
-        (["--velocity", "wheel=3"], "no joint 'wheel'"),
-        (["--objective", "det"], "'det'"),
-        (["--given", "none.reduced"], "no such file"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--velocity", "wheel_joint=x"], "--velocity needs"),
+    (["--velocity", "wheel=3"], "no joint 'wheel'"), (["--objective", "det"], "'det'"),
+    (["--given", "none.reduced"], "no such file"),
+])  # fmt: skip
 def test_command_names_mistakes(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(ARM)

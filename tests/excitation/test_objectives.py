@@ -22,12 +22,10 @@ ROUNDING = 1e-12
 """Of logarithms: the sharpest smoothing leaves less above the exact value than the last digits."""
 
 OBJECTIVES = {
-    "smooth": ConditionNumber(2),
-    "sharp": ConditionNumber(256),
-    "logdet": LogDet(),
+    "smooth": ConditionNumber(2), "sharp": ConditionNumber(256), "logdet": LogDet(),
     "prediction": PredictionVariance(TASK),
     "mixture": WeightedObjectives(((1.0, ConditionNumber(8)), (0.3, LogDet()))),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

@@ -217,10 +217,8 @@ def test_capsules_inside_others_are_left_out():
     inside = [capsule("a", 0, 0.2, 0.1, 0.5), capsule("b", 0, -0.2, 0.1)]
     inside.append(capsule("c", 0, 1.1, 0.2))
     outside = [
-        capsule("d", 0, 1.0, 0.1, 0.3),
-        capsule("e", 1, 0.2, 0.1),
-        capsule("f", 0, -0.3, 0.1),
-    ]
+        capsule("d", 0, 1.0, 0.1, 0.3), capsule("e", 1, 0.2, 0.1), capsule("f", 0, -0.3, 0.1),
+    ]  # fmt: skip
     assert {c.link for c in _drop_contained_capsules([*inside, big, *outside])} == {
         "big",
         "d",

@@ -51,31 +51,17 @@ def same_as_compiled(path, ignore=()):
 DIAGONAL = 'pos="0.01 -0.02 0.3" mass="1.5" diaginertia="0.011 0.012 0.013"'
 
 
-@pytest.mark.parametrize(
-    "inertial",
-    [
-        DIAGONAL,
-        FULL,
-        DIAGONAL + ' quat="1 2 -3 0.5"',
-        DIAGONAL + ' euler="10 20 -30"',
-        DIAGONAL + ' euler="90 0 180"',
-        DIAGONAL + ' axisangle="1 2 3 40"',
-        DIAGONAL + ' xyaxes="1 1 0 0 1 1"',
-        DIAGONAL + ' zaxis="1 -2 0.3"',
-        DIAGONAL + ' zaxis="0 0 -1"',
-    ],
-)
-@pytest.mark.parametrize(
-    "before",
-    [
-        "",
-        '<compiler angle="radian"/>',
-        '<compiler eulerseq="ZYX"/>',
-        '<compiler angle="radian" eulerseq="zxz"/>',
-        '<compiler inertiafromgeom="true"/>',
-        '<compiler settotalmass="7"/><option gravity="0 1 -2"/>',
-    ],
-)
+@pytest.mark.parametrize("inertial", [
+    DIAGONAL, FULL, DIAGONAL + ' quat="1 2 -3 0.5"', DIAGONAL + ' euler="10 20 -30"',
+    DIAGONAL + ' euler="90 0 180"', DIAGONAL + ' axisangle="1 2 3 40"',
+    DIAGONAL + ' xyaxes="1 1 0 0 1 1"', DIAGONAL + ' zaxis="1 -2 0.3"',
+    DIAGONAL + ' zaxis="0 0 -1"',
+])  # fmt: skip
+@pytest.mark.parametrize("before", [
+    "", '<compiler angle="radian"/>', '<compiler eulerseq="ZYX"/>',
+    '<compiler angle="radian" eulerseq="zxz"/>', '<compiler inertiafromgeom="true"/>',
+    '<compiler settotalmass="7"/><option gravity="0 1 -2"/>',
+])  # fmt: skip
 @pytest.mark.filterwarnings("ignore")
 def test_every_inertial_form_and_compiler_setting(tmp_path, inertial, before):
     geom = '<geom type="box" size="0.1 0.2 0.3" euler="20 30 40"/>'
@@ -299,16 +285,12 @@ def test_broken_files_name_the_place(tmp_path, text, words):
 # -- checking and correcting ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("inertial", "status", "code"),
-    [
-        ('diaginertia="1 1 1.9999999999999999999"', "feasible", ""),
-        ('diaginertia="1 1 2"', "boundary", "flat"),
-        ('diaginertia="1 1 2.0000000000000000001" euler="1 2 3"', "infeasible", "triangle"),
-        ('fullinertia="1 1 -1 0 0 0"', "infeasible", "inertia-negative"),
-        ("", "boundary", "point"),
-    ],
-)
+@pytest.mark.parametrize(("inertial", "status", "code"), [
+    ('diaginertia="1 1 1.9999999999999999999"', "feasible", ""),
+    ('diaginertia="1 1 2"', "boundary", "flat"),
+    ('diaginertia="1 1 2.0000000000000000001" euler="1 2 3"', "infeasible", "triangle"),
+    ('fullinertia="1 1 -1 0 0 0"', "infeasible", "inertia-negative"), ("", "boundary", "point"),
+])  # fmt: skip
 def test_verdicts_are_exact(tmp_path, inertial, status, code):
     report = check_file(write(tmp_path, model(f'<inertial pos="0 0 0" mass="1" {inertial}/>')))
     verdict = report.links[0].verdict
@@ -339,14 +321,10 @@ def test_welded_bodies_are_judged_with_their_carrier(tmp_path):
     assert [b.verdict.status for b in report.bodies] == ["feasible"]
 
 
-@pytest.mark.parametrize(
-    "inertial",
-    [
-        'diaginertia="1 1 5" euler="10 20 30"',
-        "fullinertia='1 2 1 3 0 0'",
-        'fullinertia="1 1 -1 0 0.5 0"',
-    ],
-)
+@pytest.mark.parametrize("inertial", [
+    'diaginertia="1 1 5" euler="10 20 30"', "fullinertia='1 2 1 3 0 0'",
+    'fullinertia="1 1 -1 0 0.5 0"',
+])  # fmt: skip
 def test_corrections_change_these_numbers_only(tmp_path, inertial):
     text = model(f'<!-- keep --><inertial pos="0 0 0" mass="1" {inertial}/>')
     path = write(tmp_path, text)

@@ -373,17 +373,13 @@ STATED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("inertial", "tool", "weight", "moment"),
-    [
-        ("", "", 0.0, 1.0),
-        ("<inertial><mass>3</mass></inertial>", "", 0.0, 1.0),
-        ("<inertial><pose>.1 0 0 0 0 0</pose></inertial>", "", -0.981, 1.01),
-        ("<inertial><inertia><iyy>2</iyy></inertia></inertial>", "", 0.0, 2.0),
-        (f"<inertial>{STATED}</inertial>", "", -0.981, 0.02),
-        (f"<inertial>{STATED}</inertial>", TOOL, -3.924, 1.11),
-    ],
-)
+@pytest.mark.parametrize(("inertial", "tool", "weight", "moment"), [
+    ("", "", 0.0, 1.0), ("<inertial><mass>3</mass></inertial>", "", 0.0, 1.0),
+    ("<inertial><pose>.1 0 0 0 0 0</pose></inertial>", "", -0.981, 1.01),
+    ("<inertial><inertia><iyy>2</iyy></inertia></inertial>", "", 0.0, 2.0),
+    (f"<inertial>{STATED}</inertial>", "", -0.981, 0.02),
+    (f"<inertial>{STATED}</inertial>", TOOL, -3.924, 1.11),
+])  # fmt: skip
 def test_what_a_link_does_not_state_is_what_drake_gives_it(inertial, tool, weight, moment):
     """Torques at rest and under 1 rad/s^2 are those measured in Drake 1.51."""
     text = HINGE % (inertial, tool)
@@ -428,12 +424,10 @@ def test_a_deep_chain_of_frames_is_composed_once_each(monkeypatch):
 
 
 FRAGMENTS = (
-    "<sdf/>",
-    "<sdf version='1.9'/>",
-    "<sdf version='1.9'><model/></sdf>",
+    "<sdf/>", "<sdf version='1.9'/>", "<sdf version='1.9'><model/></sdf>",
     "<sdf version='1.9'><model name='a'><link/></model></sdf>",
     "<sdf version='1.9'><model name='a'><joint name='j'/></model></sdf>",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("text", FRAGMENTS)

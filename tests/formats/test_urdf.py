@@ -207,14 +207,10 @@ def test_a_joint_that_mimics_nothing_moves_by_itself_and_is_noted(tmp_path):
     assert any("mimics 'slid', which does not exist" in note for note in robot.source.notes)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ('offset="0.1"', 'offset="a"', "'a'"),
-        (' joint="slide"', "", "lacks 'joint'"),
-        ("slide", "wheel_joint", "couplings form a circle: wheel_joint -> wheel_joint"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ('offset="0.1"', 'offset="a"', "'a'"), (' joint="slide"', "", "lacks 'joint'"),
+    ("slide", "wheel_joint", "couplings form a circle: wheel_joint -> wheel_joint"),
+])  # fmt: skip
 def test_bad_mimics_are_named(tmp_path, old, new, words):
     path = arm(tmp_path, ARM.replace('<parent link="rod"/>', MIMIC.replace(old, new)))
     with pytest.raises(DescriptionError, match=words):
@@ -364,18 +360,11 @@ def test_an_ill_joint_type_is_an_unsupported_joint():
     assert error.joint == "slide"
 
 
-@pytest.mark.parametrize(
-    ("encoding", "bom", "declared"),
-    [
-        ("utf-8", b"\xef\xbb\xbf", None),
-        ("utf-8", b"", "UTF-8"),
-        ("utf-16-le", b"\xff\xfe", "UTF-16"),
-        ("utf-16-be", b"\xfe\xff", None),
-        ("utf-16-le", b"", "UTF-16"),
-        ("latin-1", b"", "ISO-8859-1"),
-        ("cp1252", b"", "windows-1252"),
-    ],
-)
+@pytest.mark.parametrize(("encoding", "bom", "declared"), [
+    ("utf-8", b"\xef\xbb\xbf", None), ("utf-8", b"", "UTF-8"),
+    ("utf-16-le", b"\xff\xfe", "UTF-16"), ("utf-16-be", b"\xfe\xff", None),
+    ("utf-16-le", b"", "UTF-16"), ("latin-1", b"", "ISO-8859-1"), ("cp1252", b"", "windows-1252"),
+])  # fmt: skip
 def test_encodings_are_read_by_declaration(encoding, bom, declared):
     text = ARM.replace("a small arm", "kleiner Arm für Übung").replace('"upper"', '"Öber"')
     if declared:

@@ -112,17 +112,13 @@ def test_what_needs_all_torques_names_the_one_that_is_missing(robot, log, option
         feasid.fit(log, robot, **options)
 
 
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ({"measured": ("slide", "wheel")}, "wheel"),
-        ({"measured": ()}, "no joint"),
-        ({"measured": "slide"}, "sequence of names"),
-        ({"measured": MEASURED, "robust": "huber"}, "measured"),
-        ({"measured": MEASURED, "method": "momentum"}, "measured"),
-        ({"measured": MEASURED, "transmission": np.eye(3)}, "measured"),
-    ],
-)
+@pytest.mark.parametrize(("options", "word"), [
+    ({"measured": ("slide", "wheel")}, "wheel"), ({"measured": ()}, "no joint"),
+    ({"measured": "slide"}, "sequence of names"),
+    ({"measured": MEASURED, "robust": "huber"}, "measured"),
+    ({"measured": MEASURED, "method": "momentum"}, "measured"),
+    ({"measured": MEASURED, "transmission": np.eye(3)}, "measured"),
+])  # fmt: skip
 def test_what_cannot_be_is_named(robot, log, options, word):
     with pytest.raises((InputError, LogError), match=word):
         feasid.fit(log, robot, **options)

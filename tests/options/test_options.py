@@ -419,10 +419,8 @@ def test_completed_adds_defaults_only():
 def test_a_type_checker_knows_the_options(tmp_path):
     api = pytest.importorskip("mypy.api")
     wrong = [
-        'feasid.fit("log.csv", slak=0.1)',
-        'feasid.fit("log.csv", slack="much")',
-        "feasid.fitt",
-    ]
+        'feasid.fit("log.csv", slak=0.1)', 'feasid.fit("log.csv", slack="much")', "feasid.fitt",
+    ]  # fmt: skip
     right = ['feasid.fit("log.csv", slack=0.1)', 'feasid.reduce("log.csv", cutoff=False)']
     (tmp_path / "use.py").write_text("\n".join(["import feasid", *right, *wrong]) + "\n")
     said, _, _ = api.run([str(tmp_path / "use.py"), "--cache-dir", str(tmp_path)])

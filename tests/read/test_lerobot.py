@@ -45,12 +45,10 @@ def counts(size, seed=0, rows=900):
 def as_written(counts, size, unit):
     """Numbers that LeRobot writes of counts above the lower end of a joint's range."""
     made = {
-        "-100 .. 100": counts / size * 200 - 100,
-        "0 .. 100": counts / size * 100,
+        "-100 .. 100": counts / size * 200 - 100, "0 .. 100": counts / size * 100,
         "degrees": (counts - size / 2) * 360 / (COUNTS - 1),
-        "degrees before 2025": counts * 360 / COUNTS,
-        "radians": counts * COUNT,
-    }
+        "degrees before 2025": counts * 360 / COUNTS, "radians": counts * COUNT,
+    }  # fmt: skip
     return made[unit].astype(np.float32).astype(np.float64)
 
 
@@ -74,17 +72,11 @@ def test_the_step_of_a_joint_says_its_unit(size, seed, unit):
         assert scale.ends(low, high) == pytest.approx((low, high), abs=2 * COUNT)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        as_written(counts(2000), 2000, "radians"),
-        np.round(np.linspace(-80, 80, 900), 1),
-        np.random.default_rng(0).uniform(-100, 100, 900),
-        np.repeat([0.0, 100.0], 450),
-        np.full(900, np.nan),
-        np.zeros(0),
-    ],
-)
+@pytest.mark.parametrize("values", [
+    as_written(counts(2000), 2000, "radians"), np.round(np.linspace(-80, 80, 900), 1),
+    np.random.default_rng(0).uniform(-100, 100, 900), np.repeat([0.0, 100.0], 450),
+    np.full(900, np.nan), np.zeros(0),
+])  # fmt: skip
 def test_numbers_that_say_no_unit_have_none(values):
     assert encoder_scale(values) is None
 

@@ -184,19 +184,11 @@ def npy(array):
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.arange(6.0).reshape(2, 3),
-        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-        np.arange(6).astype(">i4"),
-        np.array(3.5),
-        np.zeros((0, 3)),
-        np.array(["a", "bc"]),
-        np.array([True, False]),
-        np.array(["2026-01-01"], dtype="M8[ns]"),
-    ],
-)
+@pytest.mark.parametrize("array", [
+    np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    np.arange(6).astype(">i4"), np.array(3.5), np.zeros((0, 3)), np.array(["a", "bc"]),
+    np.array([True, False]), np.array(["2026-01-01"], dtype="M8[ns]"),
+])  # fmt: skip
 def test_headers_are_matched_and_never_evaluated(array):
     read = read_array(npy(array))
     assert read.dtype == array.dtype
@@ -204,17 +196,10 @@ def test_headers_are_matched_and_never_evaluated(array):
     assert read.flags["F_CONTIGUOUS"] == array.flags["F_CONTIGUOUS"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (b"(2, 3)", b"(9**9,"),
-        (b"(2, 3)", b"(99999999999,)"),
-        (b"'<f8'", b"'|O8'"),
-        (b"'<f8'", b"'<f9'"),
-        (b"'<f8'", b"'f8,f8'"),
-        (b"\x93", b"\x92"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), [
+    (b"(2, 3)", b"(9**9,"), (b"(2, 3)", b"(99999999999,)"), (b"'<f8'", b"'|O8'"),
+    (b"'<f8'", b"'<f9'"), (b"'<f8'", b"'f8,f8'"), (b"\x93", b"\x92"),
+])  # fmt: skip
 def test_headers_that_lie_take_no_memory(old, new):
     with pytest.raises((DamagedError, FeasidError)):
         read_array(npy(np.arange(6.0).reshape(2, 3)).replace(old, new, 1))

@@ -175,18 +175,13 @@ def test_two_saved_fits_stand_side_by_side(fit, folder, monkeypatch, tmp_path, c
     assert "one fit or two" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"schema": "something else"},
-        {"version": VERSION + 1},
-        {"prediction": {}},
-        {"curves": [{"caption": "x", "joints": [{"joint": "a", "runs": [{"t": ["<b>"]}]}]}]},
-        {"bodies": {"index": "body", "columns": 3, "rows": [[1]]}},
-        {"robots": [{"title": "x", "links": [[1]], "bodies": [], "impossible": []}]},
-        {"robots": [{"title": "x"}]},
-    ],
-)
+@pytest.mark.parametrize("damage", [
+    {"schema": "something else"}, {"version": VERSION + 1}, {"prediction": {}},
+    {"curves": [{"caption": "x", "joints": [{"joint": "a", "runs": [{"t": ["<b>"]}]}]}]},
+    {"bodies": {"index": "body", "columns": 3, "rows": [[1]]}},
+    {"robots": [{"title": "x", "links": [[1]], "bodies": [], "impossible": []}]},
+    {"robots": [{"title": "x"}]},
+])  # fmt: skip
 def test_damaged_reports_are_refused(contents, tmp_path, damage):
     with pytest.raises(InputError):
         write_report_contents([contents | damage], tmp_path / "x.html", overwrite=False)
