@@ -102,7 +102,7 @@ DATASETS: dict[str, Callable[..., Any]] = {
         ("run_1.csv.gz", "run_2.csv.gz", "run_3.csv.gz"),
         "gen3.urdf",
         origin="github.com/wissem01chiha/dynamic-identification",
-        licence="CC0-1.0",
+        licence="CC0-1.0; the description BSD-3-Clause",
     ),
     "kuka_lwr4": Recorded(
         CHECKOUT / "kuka_lwr4",
@@ -135,14 +135,14 @@ DATASETS: dict[str, Callable[..., Any]] = {
         ("id1.csv.gz",),
         "ur3_robot.urdf",
         origin="github.com/aspectum/ur3-force-estimation, commit 36685d8",
-        licence="MIT",
+        licence="MIT; the description BSD",
     ),
     "ur5": Recorded(
         CHECKOUT / "ur5",
         ("no8.csv.gz", "no9.csv.gz"),
         "ur5_robot.urdf",
         origin="github.com/kkufieta/force_estimate_ur5, commit dce0de8",
-        licence="Apache-2.0",
+        licence="Apache-2.0; the description BSD",
         options={"columns": {"tau": "current_{}"}},
     ),
     "unitree_z1": Recorded(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from feasid.logs.frame import prepare
 RECORDED = ["unitree_z1", "kuka_lwr4", "staubli_tx40", "kinova_gen3", "double_pendulum", "so101"]
 RECORDED += ["ur3", "ur5"]
 ROOT = Path(__file__).parents[2]
+PROVENANCE = ROOT / "datasets" / "PROVENANCE.md"
 MOST_BYTES_IN_WHEEL = 500_000
 
 
@@ -46,6 +48,18 @@ def test_z1_torque_is_the_command_of_its_arm_joints():
     df = datasets.load("unitree_z1")
     assert [c for c in df if c.startswith("tau")] == [f"tau_joint{k}" for k in range(1, 7)]
     assert df.attrs["robot"].dof == 6
+
+
+def test_every_file_of_data_has_a_line_with_its_holder_and_the_text_of_its_licence():
+    rows = re.findall(r"^\| `(.*)` \|.*\| (.+) \| (.+) \| `(.*)` \|$", PROVENANCE.read_text(), re.M)
+    for _, holder, licence, text in rows:
+        assert "" not in (holder.strip(), licence.strip())
+        assert "opyright" in (ROOT / text).read_text() or "CC0" in licence
+    places = [*(ROOT / "datasets").glob("*/*"), *(ROOT / "feasid" / "datasets").rglob("*")]
+    data = {
+        str(p.relative_to(ROOT)) for p in places if p.suffix in (".gz", ".urdf", ".json", ".csv")
+    }
+    assert {row[0] for row in rows} == data
 
 
 def test_unknown_and_absent_datasets_say_what_to_do(tmp_path, monkeypatch):
