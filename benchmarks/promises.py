@@ -3,19 +3,26 @@
     python benchmarks/promises.py samples [--count 10] [--seed 0]   robots drawn from commands
     python benchmarks/promises.py roads [--count 4] [--seed 0]      pairs of options
     python benchmarks/promises.py contact [--count 10] [--seed 0]   observers without contact
+    python benchmarks/promises.py foreign [--count 3] [--write]     effects that no model has
+    python benchmarks/promises.py cost                              processor time of the replays
 
 "samples": small arms and a leg behind MuJoCo's position actuators. Each kind of parameter has the
 share of true values that the band of 90 % of `fit.sample` holds. "roads": for each pair of options
 of different kinds the share of true base parameters within 1.96 standard deviations, of arms in
 MuJoCo; fits that say "biased" are counted apart. "contact": alarms on motion without contact beside
-the promised ones, by rate, encoder, noise and delay. Without --seed it is the time.
+the promised ones, by rate, encoder, noise and delay. "foreign": worlds with friction of bristles
+(LuGre), gears with hysteresis, and none of them: "good" is broken at more than twice the error of
+the truth, and "doubtful" without an effect. "cost": seconds of what follows a fit, over the fit's.
+Without --seed it is the time.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -24,13 +31,16 @@ import numpy as np
 
 import feasid
 from feasid.core.errors import FeasidError
+from feasid.identification.assessment.quality import ANOTHER_DAY
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1])]
 
 import simulated  # noqa: E402
 
 from benchmarks.external_torque import run  # noqa: E402
+from benchmarks.worlds import make_world  # noqa: E402
 from benchmarks.worlds.description import to_text  # noqa: E402
+from benchmarks.worlds.judge import judge, predictor  # noqa: E402
 from benchmarks.worlds.servos import STEP, Conditions, make_servo_world  # noqa: E402
 
 Array = np.ndarray[Any, Any]
@@ -95,10 +105,6 @@ ROADS: dict[str, dict[str, dict[str, Any]]] = {
     "constraint": {"full": {}, "semi": {"consistency": "semi"}},
 }
 """Ways through a fit: the options of each kind, of which two that differ are combined."""
-
-NARROW = ("cutoff 20 Hz, weights wls",)
-"""Pairs whose intervals hold 65 to 71 % of the truth, as the documentation of `weights` says: rows
-near standstill, of which no model holds, count as all others."""
 
 PLAIN = {"diagnose": False, "calibration": None, "candidates": ()}
 """Options without searches, which some roads do not have."""
@@ -171,51 +177,142 @@ def as_logged(joints: Any, signals: Any, sensor: dict[str, Any], seed: int) -> A
 def drawn_sensor(rng: np.random.Generator) -> dict[str, Any]:
     """A rate, an encoder, velocities that are measured or differences, and late torques."""
     rate = float(rng.choice([125, 250, 500, 1000]))
-    return {"rate": rate, "bits": int(rng.integers(14, 21)), "measured": bool(rng.integers(2)),
+    return {"rate": rate, "bits": int(rng.integers(10, 21)), "measured": bool(rng.integers(2)),
             "speed noise": float(10 ** rng.uniform(-4, -2.7)),
             "noise": float(10 ** rng.uniform(-2.3, -1.3)),
             "late": float(rng.integers(0, 3)) / rate}  # fmt: skip
 
 
+PUSHED, PUSHES, LASTS = 1.5, 30, 0.5
+"""Size of a push over the promised one, pushes two seconds apart, and how long each lasts [s]."""
+
+DETECTED = 0.9
+"""Share of these pushes that is to be detected."""
+
+
+def drawn_pushes(force: float, seed: int) -> list[tuple[float, float, Array]]:
+    """Pushes on the hand in random directions, as `run` takes them: start, length, force."""
+    directions = np.random.default_rng([seed, 4]).standard_normal((PUSHES, 3))
+    directions *= force / np.linalg.norm(directions, axis=1)[:, None]
+    return [(2.0 * (k + 1), LASTS, x) for k, x in enumerate(directions)]
+
+
+def reports(observer: Any, rate: float, signals: Any) -> tuple[Array, Array]:
+    """Times at which contact begins, and all times of contact [s]."""
+    on = np.array([observer.update(n / rate, *x).contact
+                   for n, x in enumerate(zip(*signals, strict=True))])  # fmt: skip
+    return np.flatnonzero(np.diff(on.astype(int)) > 0) / rate, np.flatnonzero(on) / rate
+
+
 def contact(count: int, seed: int) -> None:
-    """Alarms of observers on motion without contact."""
-    kept = 0
+    """Alarms of observers on motion without contact, and pushes that they report."""
+    right = 0
     for k in range(count):
         rng = np.random.default_rng([seed + k, 68])
         sensor, name = drawn_sensor(rng), ("panda", "ur5", "z1")[k % 3]
         simulated.TORQUE_NOISE = sensor["noise"]  # of `run`
         hidden = simulated.hidden(name, seed=seed + k)
         log, _ = as_logged(hidden.robot.joints, run(hidden, 1, 30.0), sensor, 1)
+        settings = ", ".join(f"{key} {x:.3g}" for key, x in sensor.items())
         try:
             fit = feasid.fit(log, hidden.robot, drive_inertia=True, diagnose=False)
             observer = feasid.ExternalTorque(fit, sensor["rate"], PROMISED)
         except FeasidError as refusal:
-            print(f"{name} {sensor} refused: {str(refusal)[:90]}", flush=True)
-            kept += 1
+            print(f"{name} {settings} refused: {str(refusal)[:90]}", flush=True)
+            right += 1
             continue
-        _, signals = as_logged(hidden.robot.joints, run(hidden, 2, FREE), sensor, 2)
-        alarms, before = 0, False
-        for n, sample in enumerate(zip(*signals, strict=True)):
-            now = observer.update(n / sensor["rate"], *sample).contact
-            alarms, before = alarms + (now and not before), now
-        right = alarms <= FACTOR * max(PROMISED * FREE, 1) or bool(observer.notes)
-        kept += right
-        settings = ", ".join(f"{key} {x:.3g}" for key, x in sensor.items())
-        print(f"{name} {seed + k} {settings}: {alarms} alarms, {PROMISED * FREE:.0f} promised"
-              f"{'' if right else '  <- broken'} {observer.notes}", flush=True)  # fmt: skip
-    print(f"{kept} of {count} promises are kept, or refused by name")
+        free = run(hidden, 2, FREE)
+        alarms = len(reports(observer, sensor["rate"],
+                             as_logged(hidden.robot.joints, free, sensor, 2)[1])[0])  # fmt: skip
+        told = float(fit.uses.loc["contact", "number"])
+        pushes = drawn_pushes(PUSHED * told, seed + k)
+        held = run(hidden, 3, 2.0 * (PUSHES + 2), pushes)
+        signals = as_logged(hidden.robot.joints, held, sensor, 3)[1]
+        when = reports(feasid.ExternalTorque(fit, sensor["rate"], PROMISED), sensor["rate"],
+                       signals)[1]  # fmt: skip
+        share = np.mean([((when > t) & (when < t + LASTS)).any() for t, *_ in pushes])
+        quiet = alarms <= FACTOR * max(PROMISED * FREE, 1) or bool(observer.notes)
+        right += quiet and share >= DETECTED
+        wrong = ("" if quiet else "  <- alarms") + ("" if share >= DETECTED else "  <- pushes")
+        print(f"{name} {seed + k} {settings}: {alarms} alarms, {PROMISED * FREE:.0f} promised; "
+              f"{100 * share:.0f} % of pushes of {PUSHED * told:.3g} N{wrong} {observer.notes}",
+              flush=True)  # fmt: skip
+    print(f"{right} of {count} observers keep both promises, or refuse by name")
+
+
+EFFECTS, ROBOTS = ("none", "lugre", "hysteresis"), ("ur5", "panda", "xarm7")
+"""Worlds of "foreign": effects, and robots."""
+
+HONEST = 2.0
+"""Times the truth's error up to which a fit may be called good."""
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "concepts" / "verdicts.md"
+"""The page that the table of "foreign" is written into."""
+
+
+def foreign(count: int, seed: int) -> list[str]:
+    """Verdicts on worlds with effects that no model of a fit has, as rows of a table."""
+    head = "| robot | effect | seed | verdict | expected | error on another motion | truth's |"
+    rows, right = [head, "|---|---|---|---|---|---|---|"], 0
+    for k in range(count * len(EFFECTS)):
+        name, effect = ROBOTS[k // len(EFFECTS) % len(ROBOTS)], EFFECTS[k % len(EFFECTS)]
+        world = make_world(name, effect, seed + k // len(EFFECTS))
+        fit = feasid.fit(world.log, world.robot)
+        score, level, e = judge(world, predictor(fit.robot)), fit.quality.level, fit.evidence
+        honest = score.ratio <= HONEST if level == "good" else effect != "none"
+        right += honest
+        low, high = (100 * end * e.relative(e.error) for end in ANOTHER_DAY)
+        rows.append(f"| {name} | {effect} | {world.seed} | {level} | {low:.2g} to {high:.2g} % | "
+                    f"{100 * score.error:.2g} % | {100 * score.truth_error:.2g} % |")  # fmt: skip
+        print(rows[-1], "" if honest else "  <- broken", flush=True)
+    print(f"{right} of {count * len(EFFECTS)} verdicts are right")
+    return rows
+
+
+REPLAYS = {
+    "verdict": lambda fit: fit.quality,
+    "uses": lambda fit: fit.uses,
+    "observer": lambda fit: feasid.ExternalTorque(fit, 1 / fit.reduced.period, PROMISED),
+}
+"""What replays a promise on data that the fit did not see, in this order."""
+
+
+def cost(count: int, _seed: int) -> None:
+    """Processor time of the replays over that of the fit, on packaged logs."""
+    for name in ("kuka_lwr4", "unitree_z1", "wam7")[:count]:
+        log = feasid.datasets.load(name)
+        begin = time.process_time()
+        fit = feasid.fit(log)
+        times = {"fit": time.process_time() - begin}
+        for replay, run_it in REPLAYS.items():
+            begin = time.process_time()
+            with suppress(FeasidError):  # of torques that are too late for an observer
+                run_it(fit)
+            times[replay] = time.process_time() - begin
+        share = sum(times.values()) / times["fit"] - 1
+        parts = ", ".join(f"{part} {x:.2f} s" for part, x in times.items())
+        print(f"{name}: {parts}; replays {100 * share:.0f} % of the fit", flush=True)
+
+
+WHAT = {f.__name__: f for f in (samples, roads, contact, foreign, cost)}
 
 
 def main() -> None:
     """Run one replay."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("samples", "roads", "contact"))
+    parser.add_argument("what", choices=tuple(WHAT))
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--write", action="store_true", help="the table of foreign into its page")
     asked = parser.parse_args()
     seed = int(time.time()) if asked.seed is None else asked.seed
     print(f"seed {seed}")
-    {"samples": samples, "roads": roads, "contact": contact}[asked.what](asked.count, seed)
+    rows = WHAT[asked.what](asked.count, seed)
+    if asked.write and rows:
+        text, marked = PAGE.read_text(), r"(<!-- foreign -->\n).*(<!-- end of foreign -->)"
+        table = "\n".join(rows)
+        PAGE.write_text(re.sub(marked, lambda m: f"{m[1]}{table}\n{m[2]}", text, flags=re.S))
 
 
 if __name__ == "__main__":

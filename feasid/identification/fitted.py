@@ -18,6 +18,7 @@ import feasid
 from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.errors import CertificateError, FeasidError, InputError
+from feasid.core.memo import compute_once
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.identification.effects.calibration import Calibration
@@ -392,13 +393,7 @@ class FittedModel:
         InputError
             Parts of the log that were not fitted do not show it.
         """
-        from feasid.identification.assessment.contact_errors import (
-            ErrorLaw,
-            delayed_errors,
-            live_velocity_errors,
-            unseen_friction,
-        )
-        from feasid.identification.assessment.rows import sample_errors
+        from feasid.identification.assessment.contact_errors import measure_error_law
 
         if robot_floats(self.robot):
             raise InputError(
@@ -427,14 +422,15 @@ class FittedModel:
                     option="gain",
                 )
             return law
-        errors = [] if self._rows is None else sample_errors(self._rows)
+
         # An observer's torques are as late as the log's, which were moved ahead for the fit.
-        late = -float(self.log_options.get("delay") or 0.0)
-        live = ((run, e, *live_velocity_errors(self.robot, run)) for run, e in errors)
-        observed = ((*delayed_errors(run, e + f, late), p) for run, e, f, p in live)
-        law = ErrorLaw.from_errors(observed, gain, self.delay, self.robot.coordinates)
-        runs = () if self._rows is None else self._rows.runs
-        return law.with_unseen_signs(unseen_friction(runs, self.evidence.friction))
+        late, friction = -float(self.log_options.get("delay") or 0.0), self.evidence.friction
+        measured = self._rows, self.robot, gain, self.delay, late, friction
+        return compute_once(self._error_laws, gain, lambda: measure_error_law(*measured))
+
+    @cached_property
+    def _error_laws(self) -> dict[float, ErrorLaw]:
+        return {}
 
     @property
     def prediction_covariance(self) -> Array | None:

@@ -141,3 +141,24 @@ def excluded_blocks(rows: Rows, reason: str) -> list[ExcludedRows]:
         ExcludedRows(reason, int(block[0]), int(block[-1]), len(block))
         for block in np.split(np.asarray(rows), cuts)
     ]
+
+
+MOVING = 0.1
+"""Share of the fastest joint's RMS speed, and of its own, beyond which a joint moves."""
+
+SIGNAL_RATE = 25.0
+"""Samples per second at which repetitions are looked for [Hz]."""
+
+
+def even_speeds(run: Run) -> Array:
+    """Speeds of a run at `SIGNAL_RATE`, each joint in units of its own size, from the start of the
+    motion.
+    """
+    t = run.t - run.t[0]
+    at = np.arange(0.0, t[-1], 1.0 / SIGNAL_RATE)
+    speed = np.column_stack([np.interp(at, t, v) for v in run.dq.T])
+    size = np.sqrt(np.mean(speed**2, axis=0)) if len(at) else np.zeros(run.dq.shape[1])
+    scale = np.maximum(size, MOVING * size.max(initial=0.0))
+    speed = speed / np.where(scale > 0, scale, 1.0)
+    moving = np.flatnonzero((np.abs(speed) > MOVING).any(axis=1))
+    return np.asarray(speed[moving[0] : moving[-1]] if len(moving) else speed[:0])

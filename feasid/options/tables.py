@@ -363,8 +363,8 @@ class FitOptions(
     weights: Annotated[
         str | Mapping[str, float] | ArrayLike | None,
         Option("value", "weights of the equations: noise (estimated, with less weight on slow "
-               "rows), wls (by joint; its standard errors are too small, by up to half where the "
-               "cut-off is raised), or a factor per joint; None weighs all alike", "noise",
+               "rows), wls (by joint; biased where the cut-off is raised), or a factor per joint; "
+               "None weighs all alike", "noise",
                example="wls", special=(None,), form=forms.WEIGHTS),
     ]  # fmt: skip
     method: Annotated[

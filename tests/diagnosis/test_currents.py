@@ -18,9 +18,9 @@ import feasid
 from feasid import datasets
 from feasid.cli import main
 from feasid.core.errors import InputError, UselessFitError
-from feasid.identification.assessment.rows import find_period
 from feasid.identification.effects.log_findings import check_columns
 from feasid.identification.estimation.torque_scale import scale_note
+from feasid.identification.regression.folds import find_period
 from feasid.identification.regression.reduce import reduce_groups
 
 SAME = 1e-6
@@ -179,6 +179,7 @@ def test_a_motion_that_repeats_has_its_shortest_period(seed):
     a, b = rng.normal(size=(2, 5, 4))
     phase = 2 * np.pi / period * np.outer(t, np.arange(1, 6))
     dq = np.sin(phase) @ a + np.cos(phase) @ b
+    dq *= np.minimum(t / rng.uniform(0.1, 2.0), 1.0)[:, None]  # from rest
     dq += rng.uniform(0.0, 0.03) * rng.normal(size=dq.shape)
     assert find_period([SimpleNamespace(t=t, dq=dq)]) == pytest.approx(period, abs=0.05)
     dq = np.sin(phase * t[:, None] / period) @ a  # a chirp

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from feasid.identification.effects.gram import WIDTH, BlockGrams, JointGram, repeat_period
+from feasid.identification.effects.gram import WIDTH, BlockGrams, JointGram
 from feasid.identification.effects.search import EffectSearch, _Folds
 from feasid.identification.effects.table import EffectAt
 
@@ -127,14 +127,3 @@ def test_held_out_errors_are_those_of_the_rows():
     for k, X in enumerate(rows):
         missed = (X @ raw[grams.joints[k].places]) ** 2
         np.testing.assert_allclose(found[:, k], missed.reshape(BLOCKS, ROWS).sum(axis=1))
-
-
-@pytest.mark.parametrize(
-    ("times", "period"), [((2.0 / 3.0, 1.0 / 3.0), 3.0), ((0.31, 0.2193), None)]
-)
-def test_a_motion_that_repeats_is_seen(times, period):
-    t = np.arange(0, 14, 1e-2)
-    q = np.stack([np.sin(2 * np.pi * f * t) for f in times], axis=1)
-    found = repeat_period(q, 1e-2)
-    assert found is None if period is None else found == pytest.approx(period, abs=0.05)
-    assert repeat_period(0 * q, 1e-2) is None

@@ -102,21 +102,18 @@ Convention = tuple[str, dict[str, Any], tuple[str, ...]]
 
 
 def _franka_payload(load: Load) -> Convention:
-    values = {
-        "mass": load.mass,
-        "center_of_mass": load.centre.tolist(),
-        "load_inertia": load.inertia.flatten(order="F").tolist(),
-    }
+    inertia = load.inertia.flatten(order="F")
+    values = {"mass": load.mass, "center_of_mass": load.centre.tolist()}
     text = (
         f"robot.setLoad({_format_number(load.mass)}, {{{_format_numbers(load.centre)}}}, "
-        f"{{{_format_numbers(load.inertia.flatten(order='F'))}}});"
+        f"{{{_format_numbers(inertia)}}});"
     )
-    heavy = load.mass > FRANKA_RATED_PAYLOAD
     note = (
         f"The load of {load.mass:.3g} kg exceeds the {FRANKA_RATED_PAYLOAD:g} kg that a Panda or "
         "Research 3 may carry."
     )
-    return text, values, (note,) if heavy else ()
+    heavy = (note,) if load.mass > FRANKA_RATED_PAYLOAD else ()
+    return text, values | {"load_inertia": inertia.tolist()}, heavy
 
 
 def _ur_payload(load: Load) -> Convention:
@@ -155,24 +152,17 @@ def _kuka_payload(load: Load) -> Convention:
 
 
 def _kinova_payload(load: Load) -> Convention:
-    values = {
-        "payload_mass": load.mass,
-        "payload_mass_center": dict(zip("xyz", load.centre.tolist(), strict=True)),
-    }
+    centre = dict(zip("xyz", load.centre.tolist(), strict=True))
+    values = {"payload_mass": load.mass, "payload_mass_center": centre}
     note = "Kinova's controller takes no inertia of a load: its gravity is compensated only."
     return json.dumps(values), values, (note,)
 
 
 def _ros2_payload(load: Load) -> Convention:
     i = load.inertia
-    terms = {"ixx": i[0, 0], "ixy": i[0, 1], "ixz": i[0, 2]}
-    terms |= {"iyy": i[1, 1], "iyz": i[1, 2], "izz": i[2, 2]}
-    values = {
-        "parent": load.body,
-        "mass": load.mass,
-        "xyz": load.centre.tolist(),
-        **{k: float(v) for k, v in terms.items()},
-    }
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    terms = dict(zip(names, i[np.triu_indices(3)].tolist(), strict=True))
+    values = {"parent": load.body, "mass": load.mass, "xyz": load.centre.tolist(), **terms}
     inertia = " ".join(f'{k}="{_format_number(v)}"' for k, v in terms.items())
     text = (
         '<link name="payload">\n'

@@ -82,6 +82,9 @@ UNLIKE, SMALL_ERROR = 2.0, 0.01
 """Factor on the error of the log without the load, and more of the torque, beyond which the log
 with it differs in something else; with one motion logged twice the errors are alike."""
 
+TURNED, LATE = 1.0, 5e-3
+"""Turn of a wrist sensor [deg] and delay [s] from which its load is doubtful, if they are clear."""
+
 WRENCH_LIMITS = {"useless": 0.5, "doubtful": 0.1}
 """Share of a wrist sensor's variation that the load leaves unexplained, by the level from there."""
 
@@ -114,22 +117,7 @@ class Payload:
     def from_fit(
         cls, body: str, fit: FeasibleFit, covariance: Array, residual: tuple[float, float]
     ) -> Payload:
-        """Make a load from ten fitted parameters and the covariance of their least squares.
-
-        Parameters
-        ----------
-        body : str
-        fit : FeasibleFit
-            Of the load's ten parameters.
-        covariance : ndarray, shape (10, 10)
-            Covariance of their least squares.
-        residual : (float, float)
-            See the attribute.
-
-        Returns
-        -------
-        Payload
-        """
+        """The load of ten fitted parameters and the covariance (10, 10) of their least squares."""
         mass, centre, inertia = to_mass_com_inertia(fit.delta)
         steps = STEP * np.maximum(np.abs(fit.delta), STEP * mass)
         pairs = [[to_mass_com_inertia(fit.delta + s) for s in (e, -e)] for e in np.diag(steps)]
@@ -141,18 +129,8 @@ class Payload:
             for s in map(np.array, zip(*slopes, strict=True))
             for x in [np.sqrt(np.einsum("i...,ij,j...->...", s, covariance, s))]
         )
-        return cls(
-            body=body,
-            mass=float(mass),
-            mass_std=float(mass_std),
-            centre=centre,
-            centre_std=centre_std,
-            inertia=inertia,
-            inertia_std=inertia_std,
-            parameters=fit.delta,
-            residual=residual,
-            verified=fit.verified,
-        )
+        tensors = centre, centre_std, inertia, inertia_std
+        return cls(body, float(mass), float(mass_std), *tensors, fit.delta, residual, fit.verified)
 
     def on(self, robot: Robot) -> Robot:
         """The robot that carries the load.
@@ -367,15 +345,11 @@ def _eliminate_robot_parameters(
     above = np.c_[first[0] / scale, np.zeros((size, 10)), first[1]]
     below = np.c_[second[0] / scale, second[0] @ added, second[1]]
     triangle = np.asarray(np.linalg.qr(np.vstack([above, below]), mode="r"))
-    of_robot, coupling, right = (
-        triangle[:size, :size],
-        triangle[:size, size:-1],
-        triangle[:size, -1],
-    )
+    of_robot, coupling, right = np.split(triangle[:size], [size, -1], axis=1)
 
     def beta(load: Array) -> Array:
-        found = np.linalg.lstsq(of_robot, right - coupling @ load, rcond=1e-10)[0]
-        return np.asarray(found / scale)
+        rest = right[:, 0] - coupling @ load
+        return np.asarray(np.linalg.lstsq(of_robot, rest, rcond=1e-10)[0] / scale)
 
     return triangle[size : size + 10, size:-1], triangle[size : size + 10, -1], beta
 
@@ -470,7 +444,7 @@ def payload_from_wrench(
             f"{'are not in the log' if missing else 'are not six'}: channels="
         )
     felt = np.stack([read_numbers(table, c) for c in channels], axis=1)
-    rows, right = [], []
+    rows, right, slopes = [], [], []
     for run in motion.runs:
         if not np.isfinite(felt[run.rows]).all():
             bad = int(run.rows[int(np.argmin(np.isfinite(felt[run.rows]).all(axis=1)))])
@@ -483,10 +457,11 @@ def payload_from_wrench(
         cutoff = min(CUTOFF, 0.2 * run.rate)
         flat = np.concatenate([equations.reshape(len(equations), -1), felt[run.rows]], axis=1)
         keep = slice(None, None, max(1, round(run.rate / (ROWS_PER_HZ * cutoff))))
-        smooth = low_pass(flat, cutoff, run.rate)[keep]
-        rows.append(smooth[:, :-6].reshape(-1, 6, 10))
-        right.append(smooth[:, -6:])
-    return _solve_payload(np.concatenate(rows), np.concatenate(right), link.name)
+        smooth = low_pass(flat, cutoff, run.rate)
+        slopes.append(run.rate * np.gradient(smooth[:, -6:], axis=0)[keep])
+        rows.append(smooth[keep, :-6].reshape(-1, 6, 10))
+        right.append(smooth[keep, -6:])
+    return _solve_payload(link.name, *map(np.concatenate, (rows, right, slopes)))
 
 
 def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
@@ -503,7 +478,25 @@ def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -
     return np.ascontiguousarray(both.transpose(2, 0, 1))
 
 
-def _solve_payload(columns: Array, felt: Array, body: str) -> Payload:
+def _set_up_wrong(matrix: Array, felt: Array, slopes: Array, weight: Array, load: Array) -> str:
+    """A turn of the sensor or a delay of its channels that explains what a load leaves."""
+    predicted = (matrix[:, :, 6:] @ load).reshape(-1, 2, 3)
+    turns = [np.cross(axis, predicted).reshape(-1, 6) for axis in np.eye(3)]
+    further = np.stack([*turns, slopes], axis=2)
+    rows = (np.concatenate([matrix, further], axis=2) * weight[:, None]).reshape(-1, 20)
+    norms = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
+    inverse = np.linalg.pinv(rows / norms, rcond=1e-8) / norms[:, None]
+    x = (inverse @ (felt * weight).reshape(-1))[16:]
+    spread = np.linalg.norm(inverse[16:], axis=1)
+    angle, clear = np.rad2deg(np.linalg.norm(x[:3])), np.abs(x) > SURE * spread
+    if angle > TURNED and clear[:3].any():
+        return f"The sensor is turned by about {angle:.2g} degrees from its pose (rotation=)."
+    if abs(x[3]) > LATE and clear[3]:
+        return f"The sensor's channels are about {-1e3 * x[3]:.2g} ms behind the motion."
+    return ""
+
+
+def _solve_payload(body: str, columns: Array, felt: Array, slopes: Array) -> Payload:
     """Least squares for ten parameters and six sensor offsets, whitened by each channel's noise."""
     count = len(felt)
     weight = np.ones(6)
@@ -523,17 +516,17 @@ def _solve_payload(columns: Array, felt: Array, body: str) -> Payload:
         free[9], covariance[9, 9], body, "does the sensor count the other way round?"
     )
     fit = fit_feasible_body(r, rho)
-    varying = felt - felt.mean(axis=0)
-    residuals = felt - columns @ fit.delta
-    residuals = residuals - residuals.mean(axis=0)
-    size = float(np.linalg.norm(varying * weight))
-    missed = float(np.linalg.norm(residuals * weight)) / max(size, 1e-300)
+    both = np.array([felt - columns @ fit.delta, felt])
+    left, size = np.linalg.norm((both - both.mean(axis=1, keepdims=True)) * weight, axis=(1, 2))
+    missed = float(left) / max(float(size), 1e-300)
     load = Payload.from_fit(body, fit, covariance, (1.0, missed))
     level = next((k for k, least in WRENCH_LIMITS.items() if missed > least), "good")
-    if level == "good":
+    wrong = _set_up_wrong(matrix, felt, slopes, weight, fit.delta)
+    if level == "good" and not wrong:
         return load
-    reason = (
+    reason = wrong or (
         f"The load explains all but {100 * missed:.0f} % of what the sensor's channels vary by: "
         "check its pose, its units and the order of the channels."
     )
+    level = "doubtful" if level == "good" else level
     return replace(load, level=level, reasons=(reason,))

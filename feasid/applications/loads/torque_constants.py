@@ -79,10 +79,8 @@ class TorqueConstants:
         return tuple(j for j, k in zip(self.joints, self.constants, strict=True) if not k > 0)
 
     def __repr__(self) -> str:
-        lines = []
-        for joint, constant, deviation in zip(
-            self.joints, self.constants, self.deviations, strict=True
-        ):
+        lines, rows = [], zip(self.joints, self.constants, self.deviations, strict=True)
+        for joint, constant, deviation in rows:
             text = f"{constant:10.4g} +- {deviation:.2g} N m/A"
             if not np.isfinite(constant):
                 text = f"not determined to {UNSEEN:.0%}"
@@ -192,23 +190,16 @@ def constants_of_load(
     start = np.linalg.lstsq(linear, known, rcond=1e-12)[0]
     start[size:] = np.where(np.abs(start[size:]) > 0, start[size:], 1.0)
 
+    def currents(x: Array) -> list[Array]:
+        return [r @ (x[:size] / scale + shift) / x[size + j] for j, r, _, shift in parts]
+
     def residuals(x: Array) -> Array:
-        beta, constant = x[:size] / scale, x[size:]
-        return np.concatenate(
-            [r @ (beta + shift) / constant[j] - rho for j, r, rho, shift in parts]
-        )
+        return np.concatenate([i - rho for i, (*_, rho, _) in zip(currents(x), parts, strict=True)])
 
     def jacobian(x: Array) -> Array:
-        beta, constant = x[:size] / scale, x[size:]
-        return np.vstack(
-            [
-                np.c_[
-                    r / scale / constant[j],
-                    -np.outer(r @ (beta + shift), np.eye(dof)[j]) / constant[j] ** 2,
-                ]
-                for j, r, _, shift in parts
-            ]
-        )
+        rows = zip(currents(x), parts, strict=True)
+        return np.vstack([np.c_[r / scale, -np.outer(i, np.eye(dof)[j])] / x[size + j]
+                          for i, (j, r, *_) in rows])  # fmt: skip
 
     solution = least_squares(residuals, start, jac=jacobian, x_scale="jac", method="trf")
     J = jacobian(solution.x)

@@ -13,6 +13,7 @@ from scipy.signal import lfilter
 
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import InputError
+from feasid.identification.assessment.rows import HeldOutRows, sample_errors
 from feasid.identification.regression.folds import SLOW
 from feasid.logs.motion import Run
 from feasid.robot.description import Robot
@@ -123,11 +124,8 @@ class ErrorLaw:
         counts = np.maximum.accumulate(counts[:, ::-1], axis=1)[:, ::-1].astype(np.float64)
         if counts[:, 0].min() < FEWEST:
             joint = joints[int(np.argmin(counts[:, 0]))]
-            raise InputError(
-                f"the error of joint {joint} on held-out segments of the log crosses "
-                f"every level less than {FEWEST} times: record a longer log",
-                joint=joint,
-            )
+            text = f"on held-out segments of the log crosses every level less than {FEWEST} times"
+            raise InputError(f"the error of joint {joint} {text}: record a longer log", joint=joint)
         tails = np.arange(len(levels)), _tail_ends(counts)
         excesses = [
             sum(float(np.sum(_stretch_maxima(z[:, j], u) ** 2 - u**2)) for z in scaled)
@@ -181,6 +179,17 @@ class ErrorLaw:
                 beyond = excess * ((remaining / share) ** (1.0 / remaining) - 1.0)
                 out.append(np.sqrt(levels[tail] ** 2 + beyond))
         return np.array(out) * self.widening
+
+
+def measure_error_law(
+    rows: HeldOutRows | None, robot: Robot, gain: float, delay: float, late: float, friction: Array
+) -> ErrorLaw:
+    """The law for this gain; torques are `delay` behind the motion, `late` behind the rows [s]."""
+    runs, parts = ((), ()) if rows is None else (rows.runs, sample_errors(rows))
+    live = ((run, e, *live_velocity_errors(robot, run)) for run, e in parts)
+    observed = ((*delayed_errors(run, e + f, late), p) for run, e, f, p in live)
+    law = ErrorLaw.from_errors(observed, gain, delay, robot.coordinates)
+    return law.with_unseen_signs(unseen_friction(runs, friction))
 
 
 def delayed_errors(run: Run, errors: Array, delay: float) -> tuple[Run, Array]:

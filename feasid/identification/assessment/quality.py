@@ -23,6 +23,7 @@ from feasid.identification.assessment.checks import (
     GRADES,
     GRAVITY,
     NO,
+    STRUCTURED,
     UNKNOWN,
     WEIGHING,
     YES,
@@ -76,10 +77,6 @@ FAR = 15.0
 
 NOTICEABLE = 0.2
 """Error over torque of a joint from which a remark explains that the joint carries little."""
-
-STRUCTURED = 0.45
-"""Predictable share of a squared residual that is worth a sentence: cables, ripple, friction that
-warms up or grows with the load leave more than .5, logs without a mistake up to .37."""
 
 UNIMPORTANT = 0.005
 """Predictable error, as a share of the torque, below which there is no remark."""
@@ -201,26 +198,18 @@ def _joint_share(e: FitEvidence) -> Array:
 
 def weighing(e: FitEvidence) -> Use:
     """Masses that held-out fifths without a load seem to carry."""
-    if np.isnan(e.weighing):
-        return Use(
-            WEIGHING,
-            np.nan,
-            "kg",
-            "",
-            "The log in memory does not show how accurately loads are weighed.",
-        )
     why = f"1 kg is known to {e.weighing:.2g} kg after {e.seconds / PARTS:.2g} s of motion."
+    if np.isnan(e.weighing):
+        why = "The log in memory does not show how accurately loads are weighed."
     return Use(WEIGHING, e.weighing, "kg", "", why)
 
 
 def contact(e: FitEvidence, push: float, total: float) -> Use:
     """A push on the hand that is felt in nine of ten postures and directions, over the weight."""
-    if not np.isfinite(push) or not total > 0:
-        return Use(
-            CONTACT, np.nan, "N", "", "The log in memory does not show which pushes are detected."
-        )
+    known = np.isfinite(push) and total > 0
     why = f"A push of {float(f'{push:.2g}'):g} N at the hand is felt in nine of ten cases."
-    return Use(CONTACT, push / (WEIGHT * total), "N", "", why)
+    why = why if known else "The log in memory does not show which pushes are detected."
+    return Use(CONTACT, push / (WEIGHT * total) if known else np.nan, "N", "", why)
 
 
 def thresholds(law: ErrorLaw) -> Array:

@@ -1,4 +1,4 @@
-"""The predictable part of held-out residuals: by position, speed, load or time.
+"""The predictable part of held-out residuals: by position, speed, load, time or path.
 
 Noise repeats nothing. If functions of the motion predict the residual of held-out segments, the
 model lacks a term or the log has a fault. The functions that predict most of it indicate the cause.
@@ -47,6 +47,10 @@ BREAKAWAY, STICKING = 0.1, 0.02
 """Speeds [rad/s or m/s] within which functions look for friction of its own near standstill."""
 
 
+REACHES = np.array([[0.003], [0.01], [0.03], [0.1], [0.3]])
+"""Distances [rad or m] after a reversal within which friction or a gear turns over."""
+
+
 @dataclass(frozen=True)
 class Structure:
     """The predictable share of a joint's held-out residual."""
@@ -87,6 +91,7 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
                 "acceleration": shared["acceleration"],
                 "load": np.vstack([sign * np.abs(torque), torque]),
                 "time": np.vstack([t, t * sign, t**2]),
+                "path since its last reversal": shared["path"][j],
                 "rate of the torque, as a delay would": rows.slope[mine, j][None],
             }
             moving = np.abs(shared["moving"][j]) > MOVING
@@ -114,6 +119,8 @@ def _functions_of_motion(
     def filtered(signal: Array) -> Array:
         return comb.filter_rows(signal, len(centres))[:, chosen][:, : len(t)]
 
+    bristles = [_bristles(*x) for x in zip(run.q[part].T, sign, strict=True)]
+
     return {
         "position": np.vstack([np.sin(q), np.cos(q), np.sin(2 * q), np.cos(2 * q), q, q**3]),
         "speed": np.vstack([v, v**2]),
@@ -124,7 +131,21 @@ def _functions_of_motion(
         "breakaway": filtered(sign * np.exp(-((speed / BREAKAWAY) ** 2))),
         "sticking": filtered(np.tanh(speed / STICKING)),
         "quadratic": v * np.abs(v),
+        "path": np.stack([filtered(x) for x in bristles]),
     }
+
+
+def _bristles(q: Array, sign: Array) -> Array:
+    """Bristles that bend over `REACHES` while a joint moves to q (N,), as shares of their most,
+    (reaches, N): exact for any step, because they depend on the distance alone.
+    """
+    moved = np.append(0.0, np.cumsum(np.abs(np.diff(q))))
+    out, bent = np.empty((len(REACHES), len(q))), np.zeros((len(REACHES), 1))
+    for part in np.split(np.arange(len(q)), np.flatnonzero(np.diff(sign)) + 1):
+        left = np.exp((moved[max(part[0] - 1, 0)] - moved[part]) / REACHES)
+        out[:, part] = sign[part[0]] + (bent - sign[part[0]]) * left
+        bent = out[:, part[-1:]]
+    return out
 
 
 def _predictable_structure(parts: list[Part]) -> Structure:

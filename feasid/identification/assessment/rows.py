@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
 from feasid.identification.estimation.held_out import CrossValidation
+from feasid.identification.regression.folds import find_period
 from feasid.identification.regression.low_pass import DENSITY
 from feasid.identification.regression.reduce import measured_rows
 from feasid.identification.regression.rows import RunRows
-from feasid.logs.motion import Run
+from feasid.logs.motion import MOVING, Run
 from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.robot.dynamics.spatial import as_samples_last
 
@@ -31,20 +32,8 @@ MOST_ROWS = 20_000
 FEWEST_ROWS = 50
 """Least number of rows that are divided into fifths."""
 
-MOVING = 0.1
-"""Share of the fastest joint's RMS speed, and of its own, beyond which a joint moves."""
-
 MOSTLY_STILL = 0.1
 """Share of moving rows below which all rows count: the log is one of postures."""
-
-REPEATS = 0.2
-"""Relative difference of speeds from which a motion is the same again."""
-
-SIGNAL_RATE = 25.0
-"""Samples per second at which repetitions are looked for [Hz]."""
-
-SHORTEST_PERIOD, LONGEST_PERIOD = 2.0, 0.67
-"""Limits of a period: in seconds, and as a share of the run."""
 
 Parts = npt.NDArray[np.intp]
 
@@ -216,50 +205,3 @@ def sample_errors(rows: HeldOutRows) -> Iterator[tuple[Run, Array]]:
             for j, (block, place) in enumerate(zip(blocks, places, strict=True)):
                 errors[part, j] -= np.einsum("mk,km->m", betas[:, place][which], block[:-2])
         yield run, errors
-
-
-def find_period(runs: Sequence[Run]) -> float | None:
-    """Shortest time after which a motion repeats itself, within runs or from run to run [s]."""
-    speeds = [s for s in map(_even_speeds, runs) if len(s) > 3 * SHORTEST_PERIOD * SIGNAL_RATE]
-    best: tuple[float, float] | None = None
-    for speed in speeds:
-        size = len(speed)
-        spectrum = np.fft.rfft(speed, 2 * size, axis=0)
-        same = np.fft.irfft((np.abs(spectrum) ** 2).sum(axis=1))[:size]
-        power = np.append(0.0, np.cumsum((speed**2).sum(axis=1)))
-        lags = np.arange(int(LONGEST_PERIOD * size) + 1)
-        both = power[size - lags] + power[size] - power[lags]
-        apart = np.maximum(both - 2 * same[lags], 0.0) / np.maximum(both, 1e-300)
-        # A period lies between two samples: a parabola through three of them has its minimum there.
-        slope, bend = (apart[2:] - apart[:-2]) / 2, np.diff(apart, 2)
-        step = np.divide(-slope, bend, out=np.zeros(len(bend)), where=bend > np.abs(slope))
-        lags, apart = lags[1:-1] + step, np.sqrt(np.maximum(apart[1:-1] + step * slope / 2, 0.0))
-        left = (np.maximum.accumulate(apart) > REPEATS) & (lags >= SHORTEST_PERIOD * SIGNAL_RATE)
-        apart[~left] = np.inf
-        if left.any() and apart.min() < REPEATS and (best is None or apart.min() < best[0]):
-            alike = apart < 1.5 * apart.min() + 0.1 * REPEATS  # later ones are multiples
-            stop = np.argmax(alike) + np.argmin(np.append(alike[np.argmax(alike) :], False))
-            lag = lags[np.argmin(np.where(alike, apart, np.inf)[:stop])]
-            best = float(apart.min()), float(lag / SIGNAL_RATE)
-    if best is None and len(speeds) > 1:
-        size = min(map(len, speeds))
-        first, *others = (s[:size] for s in speeds)
-        size_of = np.linalg.norm
-        away = [size_of(first - s) / np.hypot(size_of(first), size_of(s)) for s in others]
-        if max(map(len, speeds)) < 1.2 * size and max(away) < REPEATS:
-            return float(max(map(len, speeds)) / SIGNAL_RATE)
-    return None if best is None else best[1]
-
-
-def _even_speeds(run: Run) -> Array:
-    """Speeds of a run at `SIGNAL_RATE`, each joint in units of its own size, from the start of the
-    motion.
-    """
-    t = run.t - run.t[0]
-    at = np.arange(0.0, t[-1], 1.0 / SIGNAL_RATE)
-    speed = np.column_stack([np.interp(at, t, v) for v in run.dq.T])
-    size = np.sqrt(np.mean(speed**2, axis=0)) if len(at) else np.zeros(run.dq.shape[1])
-    scale = np.maximum(size, MOVING * size.max(initial=0.0))
-    speed = speed / np.where(scale > 0, scale, 1.0)
-    moving = np.flatnonzero((np.abs(speed) > MOVING).any(axis=1))
-    return np.asarray(speed[moving[0] : moving[-1]] if len(moving) else speed[:0])

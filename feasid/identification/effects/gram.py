@@ -19,7 +19,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.identification.effects.corrected_log import CorrectedLog
 from feasid.identification.effects.table import EFFECTS, EffectAt, columns_of
 from feasid.identification.estimation.noise import Noise
-from feasid.identification.regression.folds import EDGES, FOLDS
+from feasid.identification.regression.folds import EDGES, FOLDS, find_period
 from feasid.identification.regression.rows import Rows
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.identifiability.base import BaseParameters
@@ -239,7 +239,7 @@ def blocks_of(rows: Rows) -> tuple[Places, int]:
     """
     runs = [p.run for p in rows.parts]
     seconds = sum(len(run) / run.rate for run in runs)
-    period = repeat_period(runs[0].q, 1.0 / runs[0].rate) if len(runs) == 1 else None
+    period = find_period(runs) if len(runs) == 1 else None
     if period is not None:
         seconds, when = period, np.mod(rows.t - rows.t[0], period)
     else:
@@ -248,28 +248,6 @@ def blocks_of(rows: Rows) -> tuple[Places, int]:
     every = np.sort(when[rows.joint == rows.joints[0]])
     place = np.searchsorted(every, when - 1e-9)
     return np.minimum(place * count // len(every), count - 1).astype(np.intp), count
-
-
-REPEATS, LEAST_PERIOD = 0.02, 2.0
-"""Share of its range by which a motion may differ from itself one period later, and the shortest
-such period [s]: joints that repeat a command differ by less."""
-
-
-def repeat_period(q: Array, step: float) -> float | None:
-    """The period [s] of a motion (N, dof) that repeats within a log; None where none does."""
-    stride = max(1, int(0.02 / step))
-    x = q[::stride]
-    x = (x - x.mean(axis=0))[:, np.ptp(x, axis=0) > 1e-3]
-    if not x.shape[1] or len(x) < 50:
-        return None
-    x = x / np.ptp(x, axis=0)
-    least = int(LEAST_PERIOD / (step * stride))
-    for lag in range(max(least, 1), len(x) * 2 // 3):
-        if np.abs(x[lag] - x[0]).max() < 2 * REPEATS:
-            difference = x[lag:] - x[:-lag]
-            if np.sqrt(np.mean(difference**2)) < REPEATS and np.abs(x[:lag] - x[0]).max() > 0.2:
-                return lag * step * stride
-    return None
 
 
 def fold_grams(

@@ -20,6 +20,7 @@ from scipy.linalg.lapack import dtpqrt  # here: a library loaded later escapes `
 from feasid.core.arrays import Array
 from feasid.core.errors import LogError
 from feasid.core.threads import is_limited
+from feasid.logs.motion import SIGNAL_RATE, Run, even_speeds
 
 PANEL_WORK = 2**19
 """Largest samples x columns x panel of a Householder update where BLAS has threads. Beyond it the
@@ -283,3 +284,44 @@ class StrataBuilder:
         self._absorb_pending_rows()
         triangles = np.triu(np.array(self._triangles))
         return replace(self._sum, triangles=triangles, raw=np.triu(self._raw))
+
+
+REPEATS = 0.2
+"""Relative difference of speeds from which a motion is the same again."""
+
+SHORTEST_PERIOD, LONGEST_PERIOD = 2.0, 0.67
+"""Limits of a period: in seconds, and as a share of the run."""
+
+
+def find_period(runs: Sequence[Run]) -> float | None:
+    """Shortest time after which a motion repeats itself, within runs or from run to run [s]."""
+    speeds = [s for s in map(even_speeds, runs) if len(s) > 3 * SHORTEST_PERIOD * SIGNAL_RATE]
+    best: tuple[float, float] | None = None
+    # A robot that starts at rest takes some seconds to reach the motion that it repeats.
+    for speed in (s[int(SHORTEST_PERIOD * SIGNAL_RATE) :] for s in speeds):
+        size = len(speed)
+        spectrum = np.fft.rfft(speed, 2 * size, axis=0)
+        same = np.fft.irfft((np.abs(spectrum) ** 2).sum(axis=1))[:size]
+        power = np.append(0.0, np.cumsum((speed**2).sum(axis=1)))
+        lags = np.arange(int(LONGEST_PERIOD * size) + 1)
+        both = power[size - lags] + power[size] - power[lags]
+        apart = np.maximum(both - 2 * same[lags], 0.0) / np.maximum(both, 1e-300)
+        # A period lies between two samples: a parabola through three of them has its minimum there.
+        slope, bend = (apart[2:] - apart[:-2]) / 2, np.diff(apart, 2)
+        step = np.divide(-slope, bend, out=np.zeros(len(bend)), where=bend > np.abs(slope))
+        lags, apart = lags[1:-1] + step, np.sqrt(np.maximum(apart[1:-1] + step * slope / 2, 0.0))
+        left = (np.maximum.accumulate(apart) > REPEATS) & (lags >= SHORTEST_PERIOD * SIGNAL_RATE)
+        apart[~left] = np.inf
+        if left.any() and apart.min() < REPEATS and (best is None or apart.min() < best[0]):
+            alike = apart < 1.5 * apart.min() + 0.1 * REPEATS  # later ones are multiples
+            stop = np.argmax(alike) + np.argmin(np.append(alike[np.argmax(alike) :], False))
+            lag = lags[np.argmin(np.where(alike, apart, np.inf)[:stop])]
+            best = float(apart.min()), float(lag / SIGNAL_RATE)
+    if best is None and len(speeds) > 1:
+        size = min(map(len, speeds))
+        first, *others = (s[:size] for s in speeds)
+        size_of = np.linalg.norm
+        away = [size_of(first - s) / np.hypot(size_of(first), size_of(s)) for s in others]
+        if max(map(len, speeds)) < 1.2 * size and max(away) < REPEATS:
+            return float(max(map(len, speeds)) / SIGNAL_RATE)
+    return None if best is None else best[1]

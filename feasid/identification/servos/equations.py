@@ -119,13 +119,9 @@ class LawEquations:
 
     def signals(self, lags: Array) -> list[list[Array]]:
         """Per data the errors and the terms at these lags, (rows, dof) each."""
-        return [
-            [
-                rows.filtered_error(float(lags[0]), self.limits),
-                *rows.term_signals(self.law.terms, lags),
-            ]
-            for rows in self.data
-        ]
+        delay, terms = float(lags[0]), self.law.terms
+        return [[rows.filtered_error(delay, self.limits), *rows.term_signals(terms, lags)]
+                for rows in self.data]  # fmt: skip
 
     def residuals(self, lags: Array, projected: bool) -> Iterator[tuple[JointEquations, Array]]:
         """Residuals after a fit of each joint's base parameters and the terms, with or without

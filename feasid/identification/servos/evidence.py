@@ -205,11 +205,5 @@ class GainEvidence:
             raise endless
         spread, best = (axes / np.maximum(bends, FLAT)) @ axes.T, self.evaluate(y)
         variances = best.variances + np.einsum("in,ij,jn->n", moved, spread, moved)
-        return GainPosterior(
-            y[:-1],
-            best.value,
-            float(np.exp(y[-1])),
-            best.x[:-1],
-            spread[:-1, :-1],
-            np.sqrt(variances[:-1]),
-        )
+        width, deviations = float(np.exp(y[-1])), np.sqrt(variances[:-1])
+        return GainPosterior(y[:-1], best.value, width, best.x[:-1], spread[:-1, :-1], deviations)

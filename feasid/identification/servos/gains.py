@@ -197,12 +197,11 @@ class ServoFit:
                 f"{damping} of the servo and viscous friction: only their sum is known, as viscous "
                 "friction"
             )
-            notes.append(Note(text, "servo-damping"))
-            text = (
+            late = (
                 f"commands act {1e3 * self.delay:.2f} +- {1e3 * self.delay_deviation:.2g} ms after "
                 "their rows, by the log's own clock"
             )
-            notes.append(Note(text, "servo-delay", delay=self.delay))
+            notes += [Note(text, "servo-damping"), Note(late, "servo-delay", delay=self.delay)]
         shares = ", ".join(f"{100 * k:.0f} %" for k in self.kept)
         text = f"rows used of each joint, away from its reversals: {shares}"
         return [*notes, Note(text, "servo-rows"), *self._law_notes(), *self._doubts()]
@@ -216,9 +215,8 @@ class ServoFit:
                 names += f" (rate behind a low-pass of {1e3 * self.servo.rate_time:.2g} ms)"
             if "weight" in self.servo.terms:
                 names += f" ({self.servo.terms['weight'][0]:.2f} of the robot's own is carried)"
-            notes.append(
-                Note(f"terms of the servo that the log's evidence selected: {names}", "servo-terms")
-            )
+            text = f"terms of the servo that the log's evidence selected: {names}"
+            notes.append(Note(text, "servo-terms"))
         if self.servo.limit:
             ends = zip(self.servo.joints, self.servo.limit, strict=True)
             limits = ", ".join(f"{j} {x:.3g} N m or N" for j, x in ends if np.isfinite(x))
@@ -370,17 +368,15 @@ def _servo_fit(problem: GainProblem, best: LawFit, rival: LawFit | None) -> Serv
         carried,
     )
     steps = [s for group in groups for s in weighing_instructions(robot, group)]
+    # kp (cmd(t - delay) - q): a delay off by d acts as a damping that is off by kp d.
+    late, common = gains * delay_deviation, more * parameters[drives] ** 2
+    damping_deviations = np.sqrt(deviations[drives] ** 2 + common + late**2)
     return ServoFit(
         servo,
         np.sqrt(np.diag(covariance) + more),
         np.sqrt(np.diag(spread @ covariance @ spread)),
         parameters[drives],
-        # kp (cmd(t - delay) - q): a delay off by d acts as a damping that is off by kp d.
-        np.sqrt(
-            deviations[drives] ** 2
-            + more * parameters[drives] ** 2
-            + (gains * delay_deviation) ** 2
-        ),
+        damping_deviations,
         factor,
         prior.fixed_by,
         groups,
@@ -420,36 +416,35 @@ def _is_late(found: LawFit) -> bool:
 
 def _refuse_silent(rows: ServoRows, law: str) -> None:
     """Reject commands that do not determine gains."""
-    if law != "position":
-        return
-    for j, joint in enumerate(rows.robot.joints):
+    for j, joint in enumerate(rows.robot.joints if law == "position" else ()):
         e = np.concatenate([s.commands[:, j] - s.q[:, j] for s in rows.stretches])
         rms, count = float(np.sqrt(np.mean(e**2))), rows.counts[j]
         still = 1e-9 * max(float(np.ptp(s.q[:, j])) for s in rows.stretches)
         ahead = np.concatenate([s.commands[:-1, j] - s.q[1:, j] for s in rows.stretches])
+        column = f"cmd_{joint}"
         if rms <= still or np.sqrt(np.mean(ahead**2)) <= still:
-            raise LogError(
-                f"the commands of joint {joint!r} (cmd_{joint}) are its own positions: a state was "
-                "logged in the place of the command; log what was sent to the servo",
-                joint=joint,
-                column=f"cmd_{joint}",
+            text = (
+                f"the commands of joint {joint!r} ({column}) are its own positions: a state was "
+                "logged in the place of the command; log what was sent to the servo"
             )
-        if rms > LARGEST_ERROR and rows.robot.bodies[j].motion[:3].any():
-            raise LogError(
-                f"joint {joint!r} does not follow its commands (cmd_{joint}): they differ by "
+        elif rms > LARGEST_ERROR and rows.robot.bodies[j].motion[:3].any():
+            text = (
+                f"joint {joint!r} does not follow its commands ({column}): they differ by "
                 f"{rms:.2g} rad RMS, whole turns aside; correct the unit (units={{'cmd': 'deg'}}), "
-                "or the column (columns=)",
-                joint=joint,
-                column=f"cmd_{joint}",
+                "or the column (columns=)"
             )
-        if np.isfinite(count) and rms < LEAST_COUNTS * count:
-            raise LogError(
-                f"the error cmd - q of joint {joint!r} is {rms:.2g} rad or m RMS, "
-                f"and its encoder steps by {count:.2g}: below {LEAST_COUNTS:g} counts it "
-                "determines no gains; lower the servo's gain, load it, or move faster",
-                joint=joint,
-                column=f"q_{joint}",
+        elif np.isfinite(count) and rms < LEAST_COUNTS * count:
+            column, text = (
+                f"q_{joint}",
+                (
+                    f"the error cmd - q of joint {joint!r} is {rms:.2g} rad or m RMS, "
+                    f"and its encoder steps by {count:.2g}: below {LEAST_COUNTS:g} counts it "
+                    "determines no gains; lower the servo's gain, load it, or move faster"
+                ),
             )
+        else:
+            continue
+        raise LogError(text, joint=joint, column=column)
 
 
 def _refuse_unexplained(problem: GainProblem, found: LawFit) -> None:

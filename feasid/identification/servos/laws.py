@@ -71,9 +71,8 @@ class GainProblem:
         """Gains with this law, with delays near those of another one."""
         start = None if near is None else near.equations.lags[0]
         equations = LawEquations(self.data, law, self.limits, start)
-        evidence = GainEvidence(
-            self.prior, equations.blocks(self.prior.unknowns), self.base.robot.dof
-        )
+        blocks = equations.blocks(self.prior.unknowns)
+        evidence = GainEvidence(self.prior, blocks, self.base.robot.dof)
         if near is None or near.law.share != law.share:
             first = np.r_[self.first_gains(equations), np.log(WIDTH)]
         else:

@@ -59,7 +59,6 @@ SPEED_CUTOFF = 10.0
 LEAST_SECONDS = 10.0
 """Shorter logs are refused; 8 s gave gain ratios to 5 %, of a robot that moved fast."""
 
-
 LIMIT_DELAYS = (0.002, 0.008, 0.02, 0.04)
 LIMIT_GRIDS = (
     (np.geomspace(0.02, 0.1, 3), np.geomspace(0.05, 1.0, 6)),
@@ -288,9 +287,8 @@ def find_limits(rows: ServoRows) -> TorqueLimits | None:
     best, at the delay of the joint which they explain best of all.
     """
     n = rows.robot.dof
-    largest = np.max(
-        [np.abs(s.position_error(0.0, True, None)).max(axis=0) for s in rows.stretches], axis=0
-    )
+    errors = np.concatenate([s.position_error(0.0, True, None) for s in rows.stretches])
+    largest = np.abs(errors).max(axis=0)
 
     def search(j: int, delays: Sequence[float], dampings: Array, shares: Array) -> Array:
         """Delay, damping, share and misfit at the best of these points, refined."""
@@ -314,9 +312,8 @@ def find_limits(rows: ServoRows) -> TorqueLimits | None:
     cut = after < plain / LIMIT_GAIN
     if not cut.any():
         return None
-    return TorqueLimits(
-        np.where(cut, fitted[:, 2] * largest, np.inf), np.where(cut, fitted[:, 1], 0.0)
-    )
+    dampings = np.where(cut, fitted[:, 1], 0.0)
+    return TorqueLimits(np.where(cut, fitted[:, 2] * largest, np.inf), dampings)
 
 
 def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit: float) -> float:

@@ -109,12 +109,10 @@ class Density:
     @cached_property
     def reflecting_constraints(self) -> tuple[Array, Array]:
         """The other linear constraints: normals (n, k) and constants (k,)."""
-        reflecting = [
-            i
-            for i, c in enumerate(self.feasible.linear)
-            if not (len(c.columns) == 1 and self.nonnegative[c.columns[0]] and c.constant == 0.0)
-        ]
-        return self.feasible.linear_matrix[reflecting].T, self.feasible.linear_constant[reflecting]
+        single = [len(c.columns) == 1 and self.nonnegative[c.columns[0]] and c.constant == 0.0
+                  for c in self.feasible.linear]  # fmt: skip
+        others = np.flatnonzero(~np.array(single, dtype=bool))
+        return self.feasible.linear_matrix[others].T, self.feasible.linear_constant[others]
 
     @cached_property
     def _normal_equations(self) -> tuple[Array, Array]:
@@ -259,9 +257,8 @@ class HamiltonianChains:
         total = 0.0
         for k in range(proposals):
             step = self.step * self.rng.uniform(0.6, 1.2)
-            rate = self._propose_and_accept(
-                step, max(1, round(PATH * self.rng.uniform(0.5, 1.2) / step))
-            )
+            steps = max(1, round(PATH * self.rng.uniform(0.5, 1.2) / step))
+            rate = self._propose_and_accept(step, steps)
             total += rate
             if tune and self.step < SHORTEST_STEP:
                 raise InputError(
