@@ -136,24 +136,17 @@ def excluded_blocks(rows: Rows, reason: str) -> list[ExcludedRows]:
     """Consecutive rows, one entry per block."""
     if not len(rows):
         return []
-    cuts = np.flatnonzero(np.diff(rows) != 1) + 1
-    return [
-        ExcludedRows(reason, int(block[0]), int(block[-1]), len(block))
-        for block in np.split(np.asarray(rows), cuts)
-    ]
+    blocks = np.split(np.asarray(rows), np.flatnonzero(np.diff(rows) != 1) + 1)
+    return [ExcludedRows(reason, int(x[0]), int(x[-1]), len(x)) for x in blocks]
 
 
-MOVING = 0.1
-"""Share of the fastest joint's RMS speed, and of its own, beyond which a joint moves."""
-
-SIGNAL_RATE = 25.0
-"""Samples per second at which repetitions are looked for [Hz]."""
+MOVING, SIGNAL_RATE = 0.1, 25.0
+"""Share of the fastest joint's RMS speed, and of its own, beyond which a joint moves; samples per
+second at which repetitions are looked for [Hz]."""
 
 
 def even_speeds(run: Run) -> Array:
-    """Speeds of a run at `SIGNAL_RATE`, each joint in units of its own size, from the start of the
-    motion.
-    """
+    """Speeds of a run at `SIGNAL_RATE`, each joint in units of its size, while it moves."""
     t = run.t - run.t[0]
     at = np.arange(0.0, t[-1], 1.0 / SIGNAL_RATE)
     speed = np.column_stack([np.interp(at, t, v) for v in run.dq.T])
