@@ -236,7 +236,8 @@ def _track_x(table: Values, names: list[str], figures: Path) -> str:
     return (
         "Worlds with an effect of which no participant has a column: elastic joints, friction of "
         "bristles (LuGre), gears with hysteresis, cogging in narrow pulses. Error divided by that "
-        "of the true model, which knows the effect.\n\n"
+        "of the true model, which knows the effect; it takes elastic joints as rigid, so that a "
+        "fit can have less.\n\n"
         f"{_rows(tasks, names, 'ratio', lambda v: f'{v:.3f}')}\n"
         f"feasid calls {good} of {len(verdicts)} fits good, and its verdict is honest in {honest}."
     )
@@ -259,7 +260,14 @@ def _losses(table: Values, names: list[str], figures: Path) -> str:
                 (w for k, w in REASONS.items() if f"{task} {key}".startswith(k)), "not explained"
             )
             text += f"| {task} | {key} | {own} | {first} | {good[first]:.4g} | {why} |\n"
+    wrong = [
+        f"{t[2:]} ({x['feasid']['ratio']:.3g})"
+        for t, x in table.items()
+        if t[0] in "DX" and x.get("feasid", {}).get("honest") is False
+    ]
     return (
+        f"The verdict of feasid is wrong in {len(wrong)} logs of tracks D and X (its error over "
+        f"the true model's): {', '.join(wrong) or 'none'}.\n\n"
         f"feasid has not the best value in {count} of the figures of tracks A, B, C, K and X.\n\n"
         f"{text}"
     )
