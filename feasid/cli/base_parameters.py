@@ -83,12 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _robot_with_terms(arguments: argparse.Namespace) -> Robot:
     gravity = (0.0, 0.0, 0.0) if arguments.no_gravity else parse_vector(arguments.gravity)
-    robot = load_robot(
-        arguments.robot,
-        floating=arguments.floating or None,
-        lock=parse_locks(arguments.lock),
-        gravity=gravity,
-    )
+    robot = load_robot(arguments.robot, floating=arguments.floating or None,
+                       lock=parse_locks(arguments.lock), gravity=gravity)  # fmt: skip
     friction = [w for w in arguments.friction.split(",") if w and w != "none"]
     if friction or arguments.drive_inertia:
         robot = robot.with_joint_terms(friction, arguments.drive_inertia)
@@ -101,15 +97,10 @@ def _base_of_experiment(
     """Base parameters of an experiment in words."""
     asked = Experiment.parse(words)
     order = arguments.order or "left"
-    return base_parameters(
-        robot,
-        measured=asked.measured,
-        held=asked.held,
-        static=asked.static,
-        gravity=asked.gravity,
-        order=order if order in ("left", "paper") else order.split(","),
-        snap=None if arguments.literal else "file",
-    )
+    return base_parameters(robot, measured=asked.measured, held=asked.held, static=asked.static,
+                           gravity=asked.gravity,
+                           order=order if order in ("left", "paper") else order.split(","),
+                           snap=None if arguments.literal else "file")  # fmt: skip
 
 
 def _print_missing_combinations(robot: Robot, arguments: argparse.Namespace) -> int:

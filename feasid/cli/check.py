@@ -170,7 +170,11 @@ def _print_text(results: Results, arguments: argparse.Namespace) -> None:
             reduced = _describe_lost_freedom(path, result)
             print("\n".join([headline, *([f"  {reduced}"] if reduced else []), *others]))
             if arguments.control:
-                print("\n".join(f"  {line}" for line in _control_lines(path, result)))
+                whole = _check_whole_robot(path)
+                lines: Iterable[str] = [f"control: not judged: {whole}"]
+                if not isinstance(whole, FeasidError):
+                    lines = whole.lines(len(result.infeasible), len(result.weightless))
+                print("\n".join(f"  {line}" for line in lines))
     if len(results) > 1:
         parts = [f"{n} {'in error' if s == 'error' else s}" for s, n in sorted(counts.items())]
         print(f"{len(results)} files: {', '.join(parts)}")
@@ -186,7 +190,9 @@ def _print_json(results: Results, arguments: argparse.Namespace) -> None:
         else:
             files.append({**result.to_dict(), "reduction": _describe_lost_freedom(path, result)})
             if arguments.control:
-                files[-1]["control"] = _control_dict(path)
+                whole = _check_whole_robot(path)
+                failure = isinstance(whole, FeasidError)
+                files[-1]["control"] = {"error": str(whole)} if failure else whole.to_dict()
     print_json("check", {"consistency": "full", "files": files})
 
 
@@ -208,22 +214,14 @@ def _describe_lost_freedom(path: str, report: FileCheck) -> str:
         return ""
 
 
-def _control_lines(path: str, report: FileCheck) -> Iterable[str]:
+def _check_whole_robot(path: str) -> Any:
+    """The mass matrix and base parameters of a file's robot, or why they are not judged."""
     from feasid.applications.inspection.whole_robot import check_whole_robot_of_file
 
     try:
-        return check_whole_robot_of_file(path).lines(len(report.infeasible), len(report.weightless))
+        return check_whole_robot_of_file(path)
     except FeasidError as error:
-        return [f"control: not judged: {error}"]
-
-
-def _control_dict(path: str) -> dict[str, object]:
-    from feasid.applications.inspection.whole_robot import check_whole_robot_of_file
-
-    try:
-        return check_whole_robot_of_file(path).to_dict()
-    except FeasidError as error:
-        return {"error": str(error)}
+        return error
 
 
 def _findings(results: Results) -> Iterable[reports.Finding]:

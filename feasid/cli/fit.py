@@ -145,14 +145,9 @@ def _logs_without(logs: Sequence[str], without: Sequence[str]) -> list[str]:
 
 def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
     if arguments.out:
-        written = result.write(
-            arguments.out,
-            overwrite=arguments.overwrite,
-            test=test,
-            force=True,
-            offset_origin=arguments.offset_origin,
-            extensions=arguments.extensions,
-        )
+        written = result.write(arguments.out, overwrite=arguments.overwrite, test=test, force=True,
+                               offset_origin=arguments.offset_origin,
+                               extensions=arguments.extensions)  # fmt: skip
         print(f"\n{spell_as_arguments(str(written))}")
         for client in arguments.verify_with or ():
             seen = result.verify(arguments.out, client, test).loc["all"]

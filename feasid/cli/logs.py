@@ -213,14 +213,8 @@ def run_replay(arguments: argparse.Namespace) -> int:
         print(so_far.line(len(so_far.estimates) - 1), flush=True)
 
     with redirect_sentences(arguments.json):
-        played = replay(
-            arguments.log,
-            robot,
-            window=arguments.window,
-            interval=arguments.interval,
-            each=print_progress,
-            **options,
-        )
+        played = replay(arguments.log, robot, window=arguments.window, interval=arguments.interval,
+                        each=print_progress, **options)  # fmt: skip
         for change in played.online.changes:
             print(f"change at {change}")
         for cause, count in played.online.faults.items():

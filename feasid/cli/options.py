@@ -205,15 +205,11 @@ def read_robot(arguments: argparse.Namespace) -> Robot:
     """The robot that the arguments describe."""
     from feasid.robot.formats.load import load_robot
 
-    return load_robot(
-        arguments.robot,
-        floating=arguments.floating,
-        lock=parse_locks(arguments.lock),
-        gravity=parse_vector(arguments.gravity),
-        ignore=arguments.ignore.split(",") if arguments.ignore else (),
-        use_mujoco=arguments.use_mujoco,
-        sidecar=arguments.sidecar != "no",
-    )
+    return load_robot(arguments.robot, floating=arguments.floating,
+                      lock=parse_locks(arguments.lock), gravity=parse_vector(arguments.gravity),
+                      ignore=arguments.ignore.split(",") if arguments.ignore else (),
+                      use_mujoco=arguments.use_mujoco,
+                      sidecar=arguments.sidecar != "no")  # fmt: skip
 
 
 def robot_words(arguments: argparse.Namespace) -> list[str]:

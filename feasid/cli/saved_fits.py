@@ -326,13 +326,9 @@ def run_export(arguments: argparse.Namespace) -> int:
 
     saved = Path(arguments.model).suffix == ".feasid"
     robot = _load(arguments.model).robot if saved else load_robot(arguments.model)
-    code = export_c(
-        robot,
-        target,
-        precision="float" if arguments.float else "double",
-        parameters="argument" if arguments.argument else "values",
-        overwrite=arguments.overwrite,
-    )
+    code = export_c(robot, target, precision="float" if arguments.float else "double",
+                    parameters="argument" if arguments.argument else "values",
+                    overwrite=arguments.overwrite)  # fmt: skip
     if arguments.json:
         routines = {r.name: asdict(r.operations) for r in code.routines}
         print_json(

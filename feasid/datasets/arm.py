@@ -89,14 +89,9 @@ def lerobot_dataset(path: str = "episodes.parquet", episodes: int = 2) -> None:
     write(truth(robot), "true_arm.xml", overwrite=True)
     spec = mujoco.MjSpec.from_file("true_arm.xml")
     for joint, kp in zip(robot.joints, (60.0, 40.0, 5.0), strict=True):
-        spec.add_actuator(
-            name=joint,
-            target=joint,
-            trntype=mujoco.mjtTrn.mjTRN_JOINT,
-            gainprm=[kp, *[0.0] * 9],
-            biastype=mujoco.mjtBias.mjBIAS_AFFINE,
-            biasprm=[0.0, -kp, -0.06 * kp, *[0.0] * 7],
-        )
+        spec.add_actuator(name=joint, target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT,
+                          gainprm=[kp, *[0.0] * 9], biastype=mujoco.mjtBias.mjBIAS_AFFINE,
+                          biasprm=[0.0, -kp, -0.06 * kp, *[0.0] * 7])  # fmt: skip
     model = spec.compile()
     model.opt.timestep, period, late = 5e-4, 40, 12
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST

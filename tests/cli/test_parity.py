@@ -27,6 +27,7 @@ ONLY_PYTHON = {
     "reduce": {
         "base": "a value of the program",
         "client": "a value of the program",
+        "executor": "a value of the program; --workers",
         "checkpoints": "--resume",
         "on_error": "logs that fail are left out and told, exit status 4",
         "progress": "a function; the prompt draws a bar",

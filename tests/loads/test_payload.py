@@ -82,6 +82,7 @@ def displaced(log, joint=2, zero=0.05):
     return log.assign(**{column: log[column] + zero})
 
 
+@pytest.mark.sampled(0.34, of="file")
 @pytest.mark.parametrize("fault", [late, displaced])
 def test_what_the_fit_corrects_is_corrected_in_both_logs(fault):
     without, loaded = (fault(log) for log in logs("ur5"))
@@ -94,6 +95,7 @@ def test_what_the_fit_corrects_is_corrected_in_both_logs(fault):
     assert {n.code for n in load.notes} >= {n.code for n in fit.notes} - {"scale"}
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_a_zero_that_the_log_hardly_shows_is_counted():
     """With torques 4 ms late a zero of the wrist is corrected by six degrees that is none."""
     without, loaded = (late(log, 0.004) for log in logs("ur5"))
@@ -298,6 +300,7 @@ def test_torque_constants_from_a_description():
         feasid.torque_constants(without, bare)
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_loads_at_the_prompt(tmp_path, capsys):
     without, loaded = logs("ur5")
     for name, log in (("with", loaded), ("without", without)):

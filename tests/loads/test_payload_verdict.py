@@ -47,6 +47,7 @@ def logs(seed, gravity, speed=1.5):
     return (*out, robot)
 
 
+@pytest.mark.sampled(0.34, of="file")
 @pytest.mark.parametrize("gravity", [(-6.937, 0.0, -6.937), (0.0, 9.81, 0.0)])
 def test_a_base_that_is_not_upright_is_named_and_its_load_refused(gravity):
     seed = np.random.SeedSequence().entropy
@@ -73,6 +74,7 @@ def test_a_base_that_is_not_upright_is_named_and_its_load_refused(gravity):
     assert (off < SURE * right.inertia_std).all(), seed
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_an_inertia_that_the_motion_does_not_show_is_not_given_to_a_controller():
     loaded, unloaded, robot = logs(3, (0.0, 0.0, -9.81), speed=0.2)
     load = feasid.payload(loaded, unloaded, robot)
@@ -112,6 +114,7 @@ def test_a_robot_with_fewer_base_parameters_than_a_load_has():
     assert not load.shows_inertia
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_torques_of_currents_stay_refused_whatever_is_forced(monkeypatch):
     loaded, unloaded, robot = logs(1, (0.0, 0.0, -9.81))
     load = feasid.payload(loaded, unloaded, robot)

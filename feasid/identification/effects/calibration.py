@@ -174,12 +174,9 @@ def with_best_time(trial: CorrectedLog, group: Sequence[EffectAt]) -> list[Effec
     def at(time: float) -> list[EffectAt]:
         return [replace(m, number=float(np.exp(time))) for m in group]
 
-    best = minimize_scalar(
-        lambda time: -score.joint_statistic(at(time)),
-        bounds=(np.log(TIMES[0] * seconds), np.log(TIMES[1] * seconds)),
-        method="bounded",
-        options={"xatol": SAME_TIME},
-    )
+    best = minimize_scalar(lambda time: -score.joint_statistic(at(time)),
+                           bounds=(np.log(TIMES[0] * seconds), np.log(TIMES[1] * seconds)),
+                           method="bounded", options={"xatol": SAME_TIME})  # fmt: skip
     return at(best.x)
 
 

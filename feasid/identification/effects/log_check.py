@@ -87,6 +87,13 @@ MOTION_CODES = ("velocity", "swap")
 """Findings about positions and velocities that contradict each other."""
 
 
+STATIC = {
+    False: ("error", "nothing moves, and there is one pose only: no parameter can be identified"),
+    True: ("warning", "nothing moves: only gravity parameters can be identified"),
+}
+"""Level and sentence about a log without motion, by whether it has several poses."""
+
+
 @dataclass(frozen=True, eq=False)
 class LogCheck:
     """The findings, and the robot and options with which the search ended."""
@@ -132,7 +139,10 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
         except FeasidError as error:
             return [*found, Finding("unusable", "error", str(error))]
         if np.abs(judged.samples.dq).max(initial=0.0) < LEAST_SPEED:
-            return [*found, _no_motion_finding(judged.samples)]
+            posed = bool(np.ptp(judged.samples.q, axis=0).max() > LEAST_SPEED)
+            level, text = STATIC[posed]
+            remedy = "record a motion: feasid.excite(robot)"
+            return [*found, Finding("static", level, text, remedy)]
         likely = find_large_mistakes(
             judged, units_only=not (thorough or judged.is_infeasible_better)
         )
@@ -161,16 +171,6 @@ def _scale_findings(search: AdviceSearch, found: Sequence[Finding]) -> list[Find
     layout = search.log.raw(search.robot, **select_options(ReadOptions, search.options)).layout
     columns = tuple(layout.column_name("tau", layout.coordinates.index(j)) for j in joints)
     return [Finding("scale", "warning", note, "", joints, columns, values=numbers)]
-
-
-def _no_motion_finding(samples: DecimatedLog) -> Finding:
-    """Nothing moves; in one pose nothing can be identified at all."""
-    posed = bool(np.ptp(samples.q, axis=0).max() > LEAST_SPEED)
-    text = "nothing moves: only gravity parameters can be identified"
-    if not posed:
-        text = "nothing moves, and there is one pose only: no parameter can be identified"
-    level = "warning" if posed else "error"
-    return Finding("static", level, text, "record a motion: feasid.excite(robot)")
 
 
 def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) -> list[Finding]:

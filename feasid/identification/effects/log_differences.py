@@ -226,17 +226,12 @@ def compare_logs(
         left = named | {k} if len(named | {k}) < len(logs) else {k}
         others = [0.0 * g if j in left else g for j, g in enumerate(comparison.grams)]
         without.append(comparison.errors(k, comparison.solve([], others)[1]))
-    return LogComparison(
-        tuple(names),
-        tuple(base.robot.coordinates),
-        tuple(log.samples * log.period for log in logs),
-        tuple(log.samples for log in logs),
-        comparison.information(),
-        np.array([comparison.errors(k, values) for k in range(len(logs))]),
-        np.array(without),
-        differences,
-        np.array([comparison.changes(k) for k in range(len(logs))]),
-    )
+    return LogComparison(tuple(names), tuple(base.robot.coordinates),
+                         tuple(log.samples * log.period for log in logs),
+                         tuple(log.samples for log in logs), comparison.information(),
+                         np.array([comparison.errors(k, values) for k in range(len(logs))]),
+                         np.array(without), differences,
+                         np.array([comparison.changes(k) for k in range(len(logs))]))  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,8 +120,10 @@ def reduce(
         raise InputError(f"{next(iter(terms))} has no effect with base=, which has its own terms")
     if client is not None:
         if executor is not None:
-            raise InputError("give executor or client, which is an executor, too", option="client")
-        executor = client.get_executor(pure=False)  # a pure job would be one for equal logs
+            text = "executor and client exclude each other: a client is an executor, too"
+            raise InputError(text, option="client")
+        executor_of: Any = client.get_executor  # which Dask does not annotate
+        executor = executor_of(pure=False)  # a pure job would be one for equal logs
     if on_error not in ("raise", "skip"):
         raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     sources = open_sources(data)

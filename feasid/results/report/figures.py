@@ -329,12 +329,8 @@ class Plots:
             axis.plot(((other - values) / scale)[shown], rows[shown], mark, color=color, ms=4,
                       label=label)  # fmt: skip
         axis.set_xscale("symlog", linthresh=LINEAR_DEVIATIONS)
-        axis.set_yticks(
-            rows,
-            [truncate(e, MAX_EXPRESSION_CHARACTERS) for e in table.index],
-            fontsize=7,
-            parse_math=False,
-        )
+        axis.set_yticks(rows, [truncate(e, MAX_EXPRESSION_CHARACTERS) for e in table.index],
+                        fontsize=7, parse_math=False)  # fmt: skip
         axis.set_ylim(-1, len(values))
         figure.supxlabel("difference from the fitted value, in standard errors", fontsize=8)
         axis.tick_params(axis="x", labelsize=8)
