@@ -24,6 +24,7 @@ def standing(robot, seed, noise):
     return pd.DataFrame({"t": np.arange(len(q)) / 200.0, **columns})
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("seed", NEW_SEEDS)
 @pytest.mark.parametrize("noise", [0.0, 1e-4])
 def test_a_robot_that_stands_is_no_model(seed, noise):

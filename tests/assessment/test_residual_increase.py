@@ -17,6 +17,7 @@ DIGITS = 0.06
 """Relative rounding of the two printed digits."""
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("seed", some(range(200), 1, 2, 9, 14))
 def test_the_printed_increase_is_proved_or_not_printed(seed):
     robot, log = absurd_problem(seed)

@@ -39,6 +39,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_messages_alone_lead_to_a_fit(folder, capsys):
     order = ["diagnose", "mine.csv", "--robot", "arm.urdf"]
     for _ in range(4):  # names, clock; what the values say comes together
@@ -63,6 +64,7 @@ def test_messages_alone_lead_to_a_fit(folder, capsys):
     assert feasid.check("mine.urdf").feasible
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_fit_itself_is_useless_and_names_the_options_that_help(folder, capsys):
     columns = '{"q": "position_{}", "dq": "velocity_{}", "tau": "effort_{}", "t": "stamp"}'
     status = main(["fit", "mine.csv", "--robot", "arm.urdf", "--columns", columns,
@@ -84,6 +86,7 @@ def advice(said, pattern):
     return shlex.split(re.search(pattern, said, re.M)[1])
 
 
+@pytest.mark.sampled(0.34, of="file")
 def test_a_bag_with_a_gripper_without_effort(folder, capsys):
     """ROS 2: an MCAP bag, a description in xacro, one joint whose effort is always 0."""
     recorded = pytest.importorskip("recorded")

@@ -39,6 +39,7 @@ def with_friction(robot):
     pytest.param("solo12", "c", marks=[compiled, pytest.mark.slow]),
     pytest.param("z1", "c", marks=[compiled, pytest.mark.slow]),
 ])  # fmt: skip
+@pytest.mark.sampled(0.34)
 def test_floating_models_are_pinocchios(name, backend):
     """A biped, a quadruped and an arm, in tilted gravity, with and without friction."""
     robot, path = loaded(name)
