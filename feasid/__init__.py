@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from feasid.applications.excitation.trajectory import Trajectory as Trajectory
     from feasid.applications.fleet.fleet import Fleet as Fleet
     from feasid.applications.fleet.fleet import fit_fleet as fit_fleet
+    from feasid.applications.fleet.store import LogStore as LogStore
     from feasid.applications.inspection.check_and_correct import check as check
     from feasid.applications.inspection.check_and_correct import correct as correct
     from feasid.applications.inspection.comparison import Comparison as Comparison
@@ -124,6 +125,7 @@ _HOME = {
     "fit": "results.fit",
     "Fleet": "applications.fleet.fleet",
     "fit_fleet": "applications.fleet.fleet",
+    "LogStore": "applications.fleet.store",
     "ControllerPayload": "applications.loads.controllers",
     "Payload": "applications.loads.payload",
     "Prior": "identification.estimation.priors",

@@ -211,6 +211,12 @@ class Subjects:
         return feasid.fit_fleet({"a": self.log, "b": self.log}, self.full)
 
     @cached_property
+    def store(self):
+        store = feasid.LogStore(self.folder / "store", self.full)
+        store.add([self.simulated(k) for k in (11, 12)], "arm 0")
+        return store
+
+    @cached_property
     def replay(self):
         return feasid.replay(self.log, self.full, window=0.3, interval=0.3)
 
@@ -451,6 +457,10 @@ def calls(s):
         "Payload.on": lambda: call(s.loaded.on, robot=s.full),
         "Fleet.fit": lambda: call(s.fleet.fit, data=s.log),
         "Fleet.save": lambda: call(s.fleet.save, path=s.new(".feasid")),
+        "LogStore.add": lambda: call(s.store.add, data=s.log, robot="arm 1"),
+        "LogStore.logs": lambda: call(s.store.logs, robot="arm 0"),
+        "LogStore.fit": lambda: call(s.store.fit, robot="arm 0"),
+        "LogStore.drift": lambda: call(s.store.drift, robot="arm 0"),
         "Fleet.report": lambda: call(s.fleet.report, path=s.new(".html")),
         "Replay.line": lambda: call(s.replay.line, k=0),
         "Replay.plot": lambda: call(s.replay.plot, path=s.new(".png")),

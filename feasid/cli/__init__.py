@@ -36,6 +36,7 @@ GROUPS = {
         "diagnose": "find problems in logs and suggest fixes",
         "excite": "design an exciting trajectory",
         "reduce": "compress logs for later or combined fits",
+        "store": "keep reduced logs by robot and day; their drift, and a fit",
         "replay": "replay a log through the online identifier",
     },
     "model files": {

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from feasid.applications.fleet.page import write_page
 from feasid.applications.fleet.standing_out import describe_deviation, find_standing_out
 from feasid.applications.fleet.type_model import TypeEquations, TypeModel, find_type, type_prior
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.codec import TRANSIENT, kinds
-from feasid.core.display import Display, Displayed, Measure, new_figure, plain, svg
+from feasid.core.display import Display, Displayed, Measure, new_figure, plain
 from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
-from feasid.core.files import document_output, write_atomically
+from feasid.core.files import document_output
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.identification.estimation.noise import Noise
@@ -32,8 +32,6 @@ from feasid.robot.formats.fit_robot import resolve_robot
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-STYLE = "<style>body{font:15px sans-serif;margin:2em}td,th{padding:.2em .8em}</style>"
 
 UNKNOWN = 0.1
 """Predicted error of all motions together above which the type counts as not determined."""
@@ -140,11 +138,7 @@ class Fleet(Displayed):
         table = self.table.rename(index=plain)
         errors = ["alone", "error", "predicted"]
         table[errors] = table[errors].map(lambda value: f"{100 * value:.3g} %")
-        cells = table.to_html(border=0, float_format="{:.3g}".format)
-        shown, title = self.display(), escape(plain(self.display().title))
-        head = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{title}</title>"
-        text = f"{head}{STYLE}<h1>{title}</h1>{shown.html()}{svg(self.plot())}{cells}</html>"
-        write_atomically(path, text.encode(), overwrite=overwrite)
+        write_page(path, self.display(), self.plot(), table, overwrite)
 
     def display(self) -> Display:
         """A short display of the fleet."""

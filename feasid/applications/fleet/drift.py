@@ -1,0 +1,306 @@
+"""Friction, offset and gain of joints from log to log, and which change more than is usual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from feasid.applications.fleet.page import write_page
+from feasid.core.arguments import checked_methods
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed, Measure, new_figure
+from feasid.core.errors import NotEnoughDataError
+from feasid.core.files import document_output
+from feasid.core.notes import Note
+from feasid.identification.effects.log_differences import CHANGES, DAILY, WIDE
+from feasid.identification.estimation.noise import estimate_noise
+from feasid.identification.regression.folds import triangularise
+from feasid.identification.regression.triangle import Reduced, relative_errors
+from feasid.robot.description import Robot
+from feasid.robot.joint_terms import FRICTION
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+STANDS_OUT = 5.0
+"""Standard deviations from which a change along a robot's logs is named: healthy arms in simulation
+have 4.1 at most."""
+
+MOST, SIZE_OF_MOST = 0.8, 1.28
+"""Share of the changes of other robots that are ordinary, and their size in deviations."""
+
+FEW = 4
+"""Number of changes of a joint that count as much as those of all joints, or as `ORDINARY`."""
+
+OFFSETS = ("offset", *FRICTION["offset"])
+
+ORDINARY = np.array([DAILY[kind] for kind in CHANGES])
+"""Changes from log to log that are never named, as logarithms of factors and shares of torque."""
+
+
+class JointChanges(Protocol):
+    """What changes from log to log: a comparison of a fit's logs, or a `Drift`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the logs."""
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Coordinates."""
+
+    @property
+    def changes(self) -> Array:
+        """See `feasid.identification.effects.log_differences.LogComparison`."""
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class Drift(Displayed):
+    """Friction, offset and gain of a robot's joints from log to log, and what stands out."""
+
+    robot: str
+    names: tuple[str, ...]  #: Of the logs, the oldest first: day and file.
+    joints: tuple[str, ...]
+    #: Of each log and joint the factor on its friction, its offset [N m or N] and the factor on its
+    #: torque, in which it departs from the mean of all logs, with deviations, (logs, dof, 3, 2).
+    changes: Array
+    #: Relative torque errors of this model with each log's friction, offsets and gains, (logs,).
+    errors: Array
+    notes: tuple[Note, ...] = ()  #: What stands out, with ``kind``, ``place``, ``size``, ``log``.
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row per log and joint: friction, offset and gain, each with its deviation."""
+        import pandas as pd
+
+        index = pd.MultiIndex.from_product([self.names, self.joints], names=["log", "joint"])
+        columns = [f"{kind}{end}" for kind in CHANGES for end in ("", " std")]
+        return pd.DataFrame(self.changes.reshape(len(index), -1), index=index, columns=columns)
+
+    def plot(self) -> Figure:
+        """The changes of every joint and the errors, log by log.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        title = f"{self.robot}: changes of every joint over {len(self.names)} logs"
+        figure = new_figure(9.0, 9.0, title)
+        axes = figure.subplots(len(CHANGES) + 1, 1, sharex=True)
+        labels = ("friction, as a factor", "offset [N m or N]", "torque, as a factor")
+        x = np.arange(len(self.names))
+        for k, label in enumerate(labels):
+            axes[k].set_ylabel(label)
+            for j, joint in enumerate(self.joints):
+                axes[k].plot(x, self.changes[:, j, k, 0], ".-", linewidth=0.8, label=joint)
+        axes[0].set_title(title)
+        axes[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
+        axes[-1].plot(x, 100.0 * self.errors, ".", color="#444444")
+        axes[-1].set_ylabel("torque error [%]")
+        some = np.unique(np.linspace(0, len(x) - 1, 8).astype(int))
+        axes[-1].set_xticks(some, [self.names[k].split()[0] for k in some], rotation=30)
+        return figure
+
+    @document_output
+    def report(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write one self-contained HTML page.
+
+        Raises
+        ------
+        MissingExtraError
+            Names the extra that pictures need.
+        """
+        last = self.table.loc[[self.names[-1]]].reset_index("joint")
+        write_page(path, self.display(), self.plot(), last, overwrite)
+
+    def display(self) -> Display:
+        """The robot, how its last log differs, and what stands out."""
+        first, last = self.names[0], self.names[-1]
+        error = f"{100 * np.median(self.errors):.3g} %"
+        measures = [Measure("first and last", f"{first}, {last}"),
+                    Measure("median error of one model", error)]  # fmt: skip
+        count = len(self.notes)
+        title = (
+            f"{self.robot}: {count or 'no'} finding{'s' * (count != 1)} in {len(self.names)} logs"
+        )
+        return Display(title, measures, self.notes, more="more: drift.table, drift.plot()")
+
+
+def find_drift(
+    robot: str,
+    logs: Mapping[str, Reduced],
+    others: Mapping[str, Mapping[str, Reduced]],
+    model: Robot,
+) -> Drift:
+    """Changes of a robot's logs around one model of them, judged by those of other robots.
+
+    A log that leaves the line of its neighbours, such as one with a load, is named, and says
+    nothing of changes. Raises NotEnoughDataError: there is one log.
+    """
+    if len(logs) < 2:
+        raise NotEnoughDataError(f"{robot!r} has one log, and drift is seen in two or more")
+    every: dict[str, JointChanges] = {
+        n: _drift_of(n, o, o, model)[0] for n, o in others.items() if len(o) > 1
+    }
+    alike, odd = dict(logs), list[Note]()
+    drift, torques = _drift_of(robot, logs, alike, model)
+    steps = [np.diff(_as_shares(one, torques)[0], axis=0) for one in every.values()]
+    usual = _usual_variance(np.concatenate(steps)) if steps else ORDINARY**2
+    while note := _find_odd_log(drift, alike, torques, usual):
+        odd.append(note)
+        del alike[note.values["log"]]
+        drift, torques = _drift_of(robot, logs, alike, model)
+    rows = [name in alike for name in logs]
+    every[robot] = replace(drift, names=tuple(alike), changes=drift.changes[rows])
+    found = [note for name, note in find_changes(every, torques) if name == robot]
+    return replace(drift, notes=(*found, *odd))
+
+
+def _find_odd_log(
+    drift: Drift, alike: Mapping[str, Reduced], torques: Array, usual: Array
+) -> Note | None:
+    """A note on the log without which changes from log to log bend least, if they bend too much.
+
+    `usual`: variances of changes, (dof, 3).
+    """
+    names = [name for name in drift.names if name in alike]
+    values = _as_shares(drift, torques)[0][[name in alike for name in drift.names]]
+    limit = np.maximum(2.0 * ORDINARY, STANDS_OUT * np.sqrt(6.0 * usual))
+    if len(names) < 3 or not (np.abs(np.diff(values, 2, axis=0)) > limit).any():
+        return None
+
+    def bend(without: int) -> float:
+        rest = np.diff(np.delete(values, without, axis=0), 2, axis=0) / limit
+        return float(np.nansum(rest**2))
+
+    odd = min(range(len(names)), key=lambda k: (bend(k), -k))
+    jumps = np.abs(values[odd] - np.median(np.delete(values, odd, axis=0), axis=0)) / limit
+    j, k = np.unravel_index(int(np.nanargmax(jumps)), jumps.shape)
+    kind, place = CHANGES[k], drift.joints[j]
+    rest = np.delete(drift.changes[:, j, k, 0], drift.names.index(names[odd]))
+    value = float(drift.changes[drift.names.index(names[odd]), j, k, 0])
+    size = value - float(np.median(rest)) if kind == "offset" else value / float(np.median(rest))
+    text = (
+        f"{names[odd]} differs from the logs before and after it, most in the {kind} of {place}: "
+    )
+    text += f"{describe_change(kind, size)}; a load or another set-up changes several joints"
+    return Note(text, "log-differs", log=names[odd], kind=kind, place=place, size=size)
+
+
+def _drift_of(
+    robot: str, logs: Mapping[str, Reduced], alike: Mapping[str, Reduced], model: Robot
+) -> tuple[Drift, Array]:
+    """Changes of logs around the model of those that are alike, without a verdict; and root mean
+    squares of torques (dof,).
+    """
+    parts = [*alike.values()]
+    rows = zip(*(part.triangles for part in parts), strict=True)
+    triangles = tuple(triangularise(np.vstack(stack)) for stack in rows)
+    count = sum(part.rows for part in parts)
+    total = replace(parts[0], triangles=triangles, rows=count, samples=count, strata=())
+    torques = total.torque_norms / count**0.5
+    noise, beta = estimate_noise(total)
+    # Again with changes of every log: else a model follows the changes of few logs.
+    size = len(beta)
+    normal = np.zeros((size + 1, size + 1))
+    for log in parts:
+        for j, columns in enumerate(_change_columns(log, beta, model, torques)):
+            triangle, place = log.triangles[j], np.append(log.supports[j], size)
+            inner = columns.T @ columns + noise.quick[j] * np.eye(len(CHANGES))
+            felt = columns.T @ triangle
+            gram = triangle.T @ triangle - felt.T @ np.linalg.solve(inner, felt)
+            normal[np.ix_(place, place)] += gram / noise.quick[j]
+    scale = np.sqrt(np.maximum(np.diag(normal)[:-1], 1e-300))
+    inverse = np.linalg.pinv(normal[:-1, :-1] / np.outer(scale, scale), 1e-10, hermitian=True)
+    beta = inverse @ (normal[:-1, -1] / scale) / scale
+
+    values = np.full((len(logs), len(torques), len(CHANGES), 2), np.nan)
+    errors = np.zeros(len(logs))
+    for k, log in enumerate(logs.values()):
+        missed = np.zeros(len(torques))
+        for j, columns in enumerate(_change_columns(log, beta, model, torques)):
+            left = log.triangles[j] @ np.append(-beta[list(log.supports[j])], 1.0)
+            inverse = np.linalg.inv(columns.T @ columns / noise.quick[j] + np.eye(len(CHANGES)))
+            change = inverse @ (columns.T @ left) / noise.quick[j]
+            missed[j] = np.sum((left - columns @ change) ** 2)
+            sizes = _sizes(torques[j])
+            values[k, j] = np.stack([sizes * change, sizes * np.sqrt(np.diag(inverse))], axis=1)
+            values[k, j, ~columns.any(axis=0)] = np.nan
+        errors[k] = relative_errors(model, missed, log.torque_norms**2)[-1]
+    # What all logs share cannot be told from the model: changes are those from their mean.
+    rows_alike = [name in alike for name in logs]
+    values[..., 0] -= values[rows_alike, ..., 0].mean(axis=0)
+    values[..., 0] += [1.0, 0.0, 1.0]
+    return Drift(robot, tuple(logs), tuple(model.coordinates), values, errors), torques
+
+
+def _sizes(torque: float) -> Array:
+    """Prior deviations of a joint's changes: ordinary ones, made wider."""
+    return WIDE * ORDINARY * [1.0, torque, 1.0]
+
+
+def _change_columns(log: Reduced, beta: Array, model: Robot, torques: Array) -> list[Array]:
+    """By joint the friction of a model, a constant and its torque, for changes of variance 1."""
+    names = [model.parameter_names[c] for c in log.columns]
+    joints = {body.name: body.joint or body.name for body in model.bodies}
+    kinds = {*FRICTION["viscous"], *FRICTION["coulomb"]}, {*FRICTION["offset"]}
+    out = []
+    for j, joint in enumerate(model.coordinates):
+        W, values = log.triangles[j][:, :-1], beta[list(log.supports[j])]
+        terms = [names[c] for c in log.supports[j]]
+        friction, offset = (
+            [k for k, (owner, symbol) in enumerate(terms)
+             if joints.get(owner, owner) == joint and symbol in kind] for kind in kinds
+        )  # fmt: skip
+        parts = W[:, friction] @ values[friction], W[:, offset].sum(axis=1), W @ values
+        out.append(np.stack(parts, axis=1) * _sizes(torques[j]))
+    return out
+
+
+def find_changes(logs: Mapping[str, JointChanges], torques: Array) -> Iterator[tuple[str, Note]]:
+    """Robots and joints of which friction, offset or gain changes from the first log to the last
+    more than between the logs of the other robots; `torques` (dof,): root mean squares.
+    """
+    changes = {name: _as_shares(one, torques) for name, one in logs.items()}
+    for name, (values, deviations) in changes.items():
+        steps = [np.diff(v, axis=0) for other, (v, _) in changes.items() if other != name]
+        usual = _usual_variance(np.concatenate(steps)) if steps else ORDINARY**2
+        line = np.arange(len(values)) - 0.5 * (len(values) - 1)
+        line *= (len(values) - 1) / (line @ line)
+        sizes = np.tensordot(line, values, 1)
+        spread = np.tensordot(line**2, np.maximum(usual, deviations**2), 1)
+        first, *_, log = logs[name].names
+        for j, k in np.argwhere(np.abs(sizes) > np.maximum(ORDINARY, STANDS_OUT * spread**0.5)):
+            kind, place = CHANGES[k], logs[name].joints[j]
+            size = float(sizes[j, k] * torques[j] if kind == "offset" else np.exp(sizes[j, k]))
+            text = f"{kind} of {place} {describe_change(kind, size)} from {first} to {log}"
+            yield name, Note(text, "drift", log=log, kind=kind, place=place, size=size)
+
+
+def _as_shares(one: JointChanges, torques: Array) -> tuple[Array, Array]:
+    """Changes of a robot's logs and their deviations, as `ORDINARY`, (logs, dof, 3)."""
+    values, deviations = np.moveaxis(one.changes, -1, 0)
+    factor = np.maximum(values, 1e-3)
+    offset = np.array(CHANGES) == "offset"
+    shares = np.where(offset, torques[:, None], factor)
+    return np.where(offset, values / shares, np.log(factor)), deviations / shares
+
+
+def _usual_variance(steps: Array) -> Array:
+    """Variances of changes by joint and kind, (dof, 3), from steps from log to log (m, dof, 3)."""
+    own = np.quantile(np.abs(steps), MOST, axis=0) ** 2 / (2.0 * SIZE_OF_MOST**2)
+    own = np.where(np.isfinite(own), own, ORDINARY**2)  # joints without such a term
+    count = len(steps) * len(own)
+    common = (FEW * ORDINARY**2 + count * np.median(own, axis=0)) / (FEW + count)
+    return np.asarray((FEW * common + len(steps) * own) / (FEW + len(steps)))
+
+
+def describe_change(kind: str, size: float) -> str:
+    """A change in words."""
+    return f"{size:+.2g} N m or N" if kind in OFFSETS else f"times {size:.3g}"

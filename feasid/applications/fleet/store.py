@@ -1,0 +1,279 @@
+"""A store of reduced logs by robot and day: files in a folder that grow record by record.
+
+Every log is one Parquet file, ``ROBOT/DAY_NUMBER_DIGEST.parquet``, with its robot, day, name,
+seconds and the reduced data in two sizes, so that ``SELECT robot, day, seconds FROM
+'store/*/*.parquet'`` works in DuckDB and a year of triangles is read without folds. A record is
+written whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+from urllib.parse import quote, unquote
+
+from feasid.applications.fleet.drift import Drift, find_drift
+from feasid.core.arguments import checked_methods
+from feasid.core.errors import FeasidError, InputError, LogError, NotEnoughDataError, require
+from feasid.core.files import open_for_reading, write_atomically
+from feasid.core.threads import one_thread
+from feasid.identification.regression.parallel import Progress
+from feasid.identification.regression.reduce import open_sources, reduce
+from feasid.identification.regression.triangle import LARGEST_FILE, Reduced
+from feasid.logs.recording import content_digest
+from feasid.options.complete import check_options
+from feasid.options.tables import FitOptions, ReduceOptions
+from feasid.results.fit import Fit, fit
+from feasid.robot.description import Robot
+from feasid.robot.formats.fit_robot import resolve_robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIX = ".parquet"
+
+OTHERS, LATEST = 8, 12
+"""Robots that say what changes from day to day is usual, and how many of their last logs do."""
+
+
+@checked_methods
+class LogStore:
+    """Reduced logs of robots of one type in a folder, by robot and day.
+
+    Parameters
+    ----------
+    folder : path
+        It is made when the first log is added.
+    robot : Robot or path
+        The description of the type. A record of another description is refused when it is read.
+    **options
+        Options of `feasid.reduce`, the same for all logs of the store. An automatic cut-off is that
+        of the first log.
+
+    Raises
+    ------
+    MissingExtraError
+        pyarrow is not installed.
+    InputError
+        An option is unknown, or has a value that it cannot have.
+    """
+
+    def __init__(
+        self, folder: str | Path, robot: Robot | str | Path, **options: Unpack[ReduceOptions]
+    ) -> None:
+        require("a store of logs", "parquet", "pyarrow")
+        self.folder = Path(folder)
+        self.robot = resolve_robot(None, robot)
+        self.options = options
+        check_options(ReduceOptions, options, "a store of logs")
+
+    @property
+    def robots(self) -> list[str]:
+        """Names of the robots that have logs."""
+        return sorted({unquote(path.parent.name) for path in self.folder.glob(f"*/*{SUFFIX}")})
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per log: robot, day, name, samples and seconds."""
+        import pandas as pd
+
+        columns = ["robot", "day", "log", "samples", "seconds"]
+        rows = [_read(path, columns) for path in sorted(self.folder.glob(f"*/*{SUFFIX}"))]
+        return pd.DataFrame(rows, columns=columns)
+
+    def add(
+        self,
+        data: Any,
+        robot: str,
+        day: str | None = None,
+        *,
+        compact: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Path]:
+        """Reduce logs, one record each.
+
+        Parameters
+        ----------
+        data : DataFrame, mapping of arrays, path, folder, pattern, or many of these
+            As `feasid.reduce` takes them.
+        robot : str
+            Name of the robot that was logged, such as its serial number.
+        day : str, optional
+            Of the log, ``"2026-11-28"``; default today, in UTC.
+        compact : bool
+            Keep triangles of the whole log alone, a tenth of the bytes: enough for `drift`. A fit
+            of compact logs has no held-out errors.
+        progress : callable, optional
+            Called with (number of finished logs, number of logs) after each log.
+
+        Returns
+        -------
+        list of Path
+            The new files, one for each log. If a log fails, those before it are in the store.
+
+        Raises
+        ------
+        LogError, NotEnoughDataError, InputError
+            A log is not usable, or is in the store already; the message names it.
+        OutputError
+            A file cannot be written.
+        """
+        when = datetime.now(UTC).date() if day is None else _as_date(day)
+        place, written = self.folder / quote(robot, safe=" "), list[Path]()
+        if not robot.strip(". "):
+            raise InputError(f"{robot!r} is no name of a robot", option="robot")
+        sources = open_sources(data)
+        for source in sources:
+            if isinstance(source, Reduced):
+                raise InputError("a store reduces logs itself: give the log, not reduced data")
+            name, digest = source.name or "a table", content_digest(source)
+            if there := [*place.glob(f"*_{digest[:16]}{SUFFIX}")]:
+                raise InputError(f"{name} is in the store already, as {there[0]}", log=name)
+            try:
+                reduced = reduce([source], self.robot, **self._options())
+            except FeasidError as error:
+                raise LogError(f"{name}: {error}", log=name) from error
+            place.mkdir(parents=True, exist_ok=True)
+            number = len([*place.glob(f"{when}_*{SUFFIX}")]) + 1
+            path = place / f"{when}_{number:04d}_{digest[:16]}{SUFFIX}"
+            head = {"robot": robot, "day": when, "log": Path(name).name, "digest": digest}
+            write_atomically(path, _as_record(head, reduced, compact))
+            written.append(path)
+            if progress is not None:
+                progress(len(written), len(sources))
+        return written
+
+    def _options(self) -> ReduceOptions:
+        """Options of the next log, with the cut-off of those before it."""
+        first = next(iter(self.folder.glob(f"*/*{SUFFIX}")), None)
+        if first is None or self.options.get("cutoff") is not None:
+            return self.options
+        cutoff = _read(first, ["cutoff"])["cutoff"]
+        return {**self.options, "cutoff": False if cutoff is None else cutoff}
+
+    def logs(self, robot: str, since: str | None = None) -> dict[str, Reduced]:
+        """Reduced logs of a robot by day and name, with folds where all have them.
+
+        Parameters
+        ----------
+        robot : str
+        since : str, optional
+            First day, ``"2026-11-28"``.
+
+        Raises
+        ------
+        NotEnoughDataError
+            The store has no log of this robot since then.
+        InputError
+            A record is damaged, or belongs to another description or other options.
+        """
+        paths = self._paths(robot, since)
+        kept = {path: _read(path, ["folds"])["folds"] for path in paths}
+        column = "folds" if all(kept.values()) else "triangles"
+        return dict(self._reduced(path, column) for path in paths)
+
+    def fit(self, robot: str, since: str | None = None, **options: Unpack[FitOptions]) -> Fit:
+        """Fit all logs of a robot, or those since a day.
+
+        Parameters
+        ----------
+        robot : str
+        since : str, optional
+        **options
+            Options of `feasid.fit`.
+
+        Returns
+        -------
+        Fit
+
+        Raises
+        ------
+        NotEnoughDataError, InputError
+            As `logs`, and as `feasid.fit`.
+        """
+        return fit([*self.logs(robot, since).values()], self.robot, **options)
+
+    @one_thread()
+    def drift(self, robot: str, since: str | None = None) -> Drift:
+        """How friction, offsets and gains of a robot change from day to day.
+
+        Parameters
+        ----------
+        robot : str
+        since : str, optional
+
+        Returns
+        -------
+        Drift
+            Around one model of all these logs. What is usual from day to day is told by the last
+            logs of other robots in the store.
+
+        Raises
+        ------
+        NotEnoughDataError, InputError
+            As `logs`.
+        """
+        mine = dict(self._reduced(path, "triangles") for path in self._paths(robot, since))
+        others = {}
+        for name in [other for other in self.robots if other != robot][:OTHERS]:
+            paths = self._paths(name, None)[-LATEST:]
+            others[name] = dict(self._reduced(path, "triangles") for path in paths)
+        first = next(iter(mine.values()))
+        model = reduce([first], self.robot, **self.options).robot  # verifies that it belongs to it
+        assert model is not None
+        return find_drift(robot, mine, others, model)
+
+    def _paths(self, robot: str, since: str | None) -> list[Path]:
+        """Records of a robot, the oldest first."""
+        first = "" if since is None else str(_as_date(since))
+        every = sorted((self.folder / quote(robot, safe=" ")).glob(f"*{SUFFIX}"))
+        if paths := [path for path in every if path.name >= first]:
+            return paths
+        what = f" since {since}" if every else f"; it has {', '.join(self.robots) or 'none'}"
+        raise NotEnoughDataError(f"{self.folder} has no log of {robot!r}{what}")
+
+    def _reduced(self, path: Path, column: str) -> tuple[str, Reduced]:
+        """A log with the name by which tables show it."""
+        record = _read(path, ["day", "log", column])
+        return f"{record['day']} {record['log']}", Reduced.from_bytes(record[column], str(path))
+
+
+def _as_date(day: str) -> date:
+    try:
+        return date.fromisoformat(day)
+    except ValueError:
+        raise InputError(f"{day!r} is no day: expected 2026-11-28", option="day") from None
+
+
+def _as_record(head: Mapping[str, Any], reduced: Reduced, compact: bool) -> bytes:
+    """A Parquet file of one row."""
+    pa: Any = import_module("pyarrow")
+    pq: Any = import_module("pyarrow.parquet")
+    row = {
+        **head,
+        "samples": reduced.samples,
+        "seconds": reduced.samples * reduced.period,
+        "cutoff": reduced.cutoff,
+        "triangles": reduced.compact().to_bytes(),
+        "folds": None if compact else reduced.to_bytes(),
+    }
+    kinds = {"day": pa.date32(), "cutoff": pa.float64(), "folds": pa.binary()}
+    table = pa.table({k: pa.array([v], kinds.get(k)) for k, v in row.items()})
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression="none")  # archives are compressed already
+    return bytes(buffer.getvalue())
+
+
+def _read(path: Path, columns: list[str]) -> dict[str, Any]:
+    """Some columns of a record."""
+    pa: Any = import_module("pyarrow")
+    pq: Any = import_module("pyarrow.parquet")
+    try:
+        with open_for_reading(path, LARGEST_FILE) as file:
+            rows = pq.read_table(file, columns=columns).to_pylist()
+        return {name: rows[0][name] for name in columns}
+    except (pa.ArrowException, OSError, LookupError) as error:
+        raise InputError(f"{path} is no record of a store: {error}", path=str(path)) from error
