@@ -1,10 +1,4 @@
-"""Keep reduced logs by robot and day, see how a robot drifts, and fit its logs.
-
-feasid store add STORE LOG... --robot arm.urdf --name "arm 7"
-feasid store drift STORE --robot arm.urdf --name "arm 7" --report drift.html
-feasid store fit STORE --robot arm.urdf --name "arm 7" --save arm7.feasid
-feasid store list STORE --robot arm.urdf
-"""
+"""Keep reduced logs by robot and day, name what drifts, and fit the logs of a robot."""
 
 from __future__ import annotations
 
@@ -60,23 +54,16 @@ def run(arguments: argparse.Namespace) -> int:
     from feasid.applications.fleet.store import LogStore
 
     store = LogStore(arguments.store, robot, **select_options(ReduceOptions, options))
-    if action == "list":
-        table = store.table
+    if action in ("add", "list"):
+        if action == "add":
+            day, how = arguments.day, arguments.compact
+            with progress_bar("reducing") as progress:
+                store.add(arguments.logs, arguments.name, day, compact=how, progress=progress)
+        table = store.table.astype({"day": str})
         if arguments.json:
-            print_json("store", {"logs": table.astype({"day": str}).to_dict("records")})
+            print_json("store", {"logs": table.to_dict("records")})
         else:
-            print(table.to_string(index=False))
-        return 0
-    if action == "add":
-        with progress_bar("reducing") as progress:
-            day, compact = arguments.day, arguments.compact
-            files = store.add(
-                arguments.logs, arguments.name, day, compact=compact, progress=progress
-            )
-        if arguments.json:
-            print_json("store", {"files": [str(file) for file in files]})
-        else:
-            print(f"added {len(files)} log(s) of {arguments.name} to {arguments.store}")
+            print((table if action == "list" else table.tail(1)).to_string(index=False))
         return 0
     with report_step("reading the store"):
         if action == "fit":

@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from feasid.applications.fleet.page import write_page
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
-from feasid.core.display import Display, Displayed, Measure, new_figure
+from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import NotEnoughDataError
 from feasid.core.files import document_output
 from feasid.core.notes import Note
-from feasid.identification.effects.log_differences import CHANGES, DAILY, WIDE
+from feasid.identification.effects.changes import CHANGES, JointChanges
+from feasid.identification.effects.log_differences import DAILY, WIDE
 from feasid.identification.estimation.noise import estimate_noise
 from feasid.identification.regression.folds import triangularise
 from feasid.identification.regression.triangle import Reduced, relative_errors
+from feasid.results.report.figures import draw_changes
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 STANDS_OUT = 5.0
@@ -43,69 +44,27 @@ ORDINARY = np.array([DAILY[kind] for kind in CHANGES])
 """Changes from log to log that are never named, as logarithms of factors and shares of torque."""
 
 
-class JointChanges(Protocol):
-    """What changes from log to log: a comparison of a fit's logs, or a `Drift`."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the logs."""
-
-    @property
-    def joints(self) -> tuple[str, ...]:
-        """Coordinates."""
-
-    @property
-    def changes(self) -> Array:
-        """See `feasid.identification.effects.log_differences.LogComparison`."""
-
-
 @checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
-class Drift(Displayed):
-    """Friction, offset and gain of a robot's joints from log to log, and what stands out."""
+class Drift(Displayed, JointChanges):
+    """Friction, offset and gain of a robot's joints from log to log, and what stands out.
+
+    Changes are those from the mean of all logs: what they share cannot be told from the model.
+    """
 
     robot: str
-    names: tuple[str, ...]  #: Of the logs, the oldest first: day and file.
-    joints: tuple[str, ...]
-    #: Of each log and joint the factor on its friction, its offset [N m or N] and the factor on its
-    #: torque, in which it departs from the mean of all logs, with deviations, (logs, dof, 3, 2).
-    changes: Array
-    #: Relative torque errors of this model with each log's friction, offsets and gains, (logs,).
+    #: Relative torque errors of the model with each log's friction, offsets and gains, (logs,).
     errors: Array
     notes: tuple[Note, ...] = ()  #: What stands out, with ``kind``, ``place``, ``size``, ``log``.
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """A row per log and joint: friction, offset and gain, each with its deviation."""
-        import pandas as pd
-
-        index = pd.MultiIndex.from_product([self.names, self.joints], names=["log", "joint"])
-        columns = [f"{kind}{end}" for kind in CHANGES for end in ("", " std")]
-        return pd.DataFrame(self.changes.reshape(len(index), -1), index=index, columns=columns)
-
     def plot(self) -> Figure:
-        """The changes of every joint and the errors, log by log.
+        """Friction, offset and gain of every joint, log by log.
 
         Returns
         -------
         matplotlib.figure.Figure
         """
-        title = f"{self.robot}: changes of every joint over {len(self.names)} logs"
-        figure = new_figure(9.0, 9.0, title)
-        axes = figure.subplots(len(CHANGES) + 1, 1, sharex=True)
-        labels = ("friction, as a factor", "offset [N m or N]", "torque, as a factor")
-        x = np.arange(len(self.names))
-        for k, label in enumerate(labels):
-            axes[k].set_ylabel(label)
-            for j, joint in enumerate(self.joints):
-                axes[k].plot(x, self.changes[:, j, k, 0], ".-", linewidth=0.8, label=joint)
-        axes[0].set_title(title)
-        axes[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
-        axes[-1].plot(x, 100.0 * self.errors, ".", color="#444444")
-        axes[-1].set_ylabel("torque error [%]")
-        some = np.unique(np.linspace(0, len(x) - 1, 8).astype(int))
-        axes[-1].set_xticks(some, [self.names[k].split()[0] for k in some], rotation=30)
-        return figure
+        return draw_changes(self)
 
     @document_output
     def report(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -116,7 +75,7 @@ class Drift(Displayed):
         MissingExtraError
             Names the extra that pictures need.
         """
-        last = self.table.loc[[self.names[-1]]].reset_index("joint")
+        last = self.drift.loc[[self.names[-1]]].reset_index("joint")
         write_page(path, self.display(), self.plot(), last, overwrite)
 
     def display(self) -> Display:
@@ -129,7 +88,7 @@ class Drift(Displayed):
         title = (
             f"{self.robot}: {count or 'no'} finding{'s' * (count != 1)} in {len(self.names)} logs"
         )
-        return Display(title, measures, self.notes, more="more: drift.table, drift.plot()")
+        return Display(title, measures, self.notes, more="more: drift.drift, drift.plot()")
 
 
 def find_drift(
@@ -237,7 +196,7 @@ def _drift_of(
     rows_alike = [name in alike for name in logs]
     values[..., 0] -= values[rows_alike, ..., 0].mean(axis=0)
     values[..., 0] += [1.0, 0.0, 1.0]
-    return Drift(robot, tuple(logs), tuple(model.coordinates), values, errors), torques
+    return Drift(tuple(logs), tuple(model.coordinates), values, robot, errors), torques
 
 
 def _sizes(torque: float) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
+from feasid.identification.effects.changes import CHANGES, JointChanges
 from feasid.identification.effects.gram import fold_grams
 from feasid.identification.effects.joint_terms import friction_by_drive
 from feasid.identification.effects.table import DEGREES, EFFECTS, EffectAt, columns_of
@@ -54,9 +55,6 @@ that fades after the start as a share of that which stays."""
 
 MOST_JOINTS = 12
 """Joints up to which effects of set-up and run are tried: memory grows with the fourth power."""
-
-CHANGES: tuple[Kind, ...] = ("friction", "offset", "gain")
-"""Differences of a joint that are followed from log to log."""
 
 STAGES: tuple[tuple[tuple[Kind, ...], tuple[Kind, ...]], ...] = (
     (CHANGES, ("load", "tilt", "delay", "zero", "warm-up")),
@@ -116,11 +114,9 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
-class LogComparison:
+class LogComparison(JointChanges):
     """Contributions of several fitted logs, and the logs that differ from the others."""
 
-    names: tuple[str, ...]  #: Of the files, or their numbers.
-    joints: tuple[str, ...]  #: Coordinates that errors are of.
     seconds: tuple[float, ...]
     samples: tuple[int, ...]
     information: Array  #: Share of what is known of the parameters, (logs,).
@@ -128,9 +124,6 @@ class LogComparison:
     #: Those of the model of the other logs, without any that differs, (logs, dof + 1).
     left_out: Array
     differences: tuple[Difference, ...]  #: At most one of a log, the largest first.
-    #: Of each log and joint the factor on its friction, its offset [N m or N] and the factor on its
-    #: torque, in which it departs from the common fit, with deviations, (logs, dof, 3, 2).
-    changes: Array
 
     def __post_init__(self) -> None:
         count, shape = len(self.names), (len(self.names), len(self.joints) + 1)
@@ -161,20 +154,6 @@ class LogComparison:
             "differs in": [verdicts.get(k, "agrees") for k in range(len(self.names))],
         }
         return pd.DataFrame(columns, index=pd.Index(self.names, name="log"))
-
-    @property
-    def drift(self) -> pd.DataFrame:
-        """How joints change from log to log: friction, offset and gain, each with its deviation.
-
-        A row per log and joint. Friction and gain are factors on those of the common fit, 1 where
-        nothing changed; offsets [N m or N] are added to its own. Standard deviations come from one
-        log's equations around the common fit; NaN if a joint has no such term.
-        """
-        import pandas as pd
-
-        index = pd.MultiIndex.from_product([self.names, self.joints], names=["log", "joint"])
-        columns = [f"{kind}{end}" for kind in CHANGES for end in ("", " std")]
-        return pd.DataFrame(self.changes.reshape(len(index), -1), index=index, columns=columns)
 
     def __str__(self) -> str:
         table = self.table
@@ -226,12 +205,17 @@ def compare_logs(
         left = named | {k} if len(named | {k}) < len(logs) else {k}
         others = [0.0 * g if j in left else g for j, g in enumerate(comparison.grams)]
         without.append(comparison.errors(k, comparison.solve([], others)[1]))
-    return LogComparison(tuple(names), tuple(base.robot.coordinates),
-                         tuple(log.samples * log.period for log in logs),
-                         tuple(log.samples for log in logs), comparison.information(),
-                         np.array([comparison.errors(k, values) for k in range(len(logs))]),
-                         np.array(without), differences,
-                         np.array([comparison.changes(k) for k in range(len(logs))]))  # fmt: skip
+    return LogComparison(
+        tuple(names),
+        tuple(base.robot.coordinates),
+        np.array([comparison.changes(k) for k in range(len(logs))]),
+        tuple(log.samples * log.period for log in logs),
+        tuple(log.samples for log in logs),
+        comparison.information(),
+        np.array([comparison.errors(k, values) for k in range(len(logs))]),
+        np.array(without),
+        differences,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, GREY, RED, YELLOW, add_title, new_figure, truncate
 from feasid.core.errors import InputError
+from feasid.identification.effects.changes import JointChanges
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log
 from feasid.results.report.contents import PredictedLog, select_recording
@@ -409,20 +410,25 @@ class Plots:
         logs = self.fit.comparison
         if logs is None:
             raise InputError("drift is drawn of a fit of several logs: feasid.fit([first, second])")
-        titles = ("friction, as a factor", "offset [N m or N]", "torque, as a factor")
-        figure, axes = panels(
-            titles, "changes of every joint from log to log", columns=1, height=2.4
-        )
-        x = np.arange(len(logs.names))
-        for k, (axis, title) in enumerate(zip(axes, titles, strict=True)):
-            for j, joint in enumerate(logs.joints):
-                value, deviation = logs.changes[:, j, k].T
-                axis.errorbar(x, value, deviation, label=joint, marker="o", markersize=3, capsize=2)
-            style_panel(axis, title)
-            axis.set_xticks(x, logs.names if axis is axes[-1] else [], fontsize=8)
-        add_title(figure, axes[0], 6)
-        return figure
+        return draw_changes(logs)
 
     def identifiability(self) -> Figure:
         """Identifiability of each parameter of each body."""
         return self.fit.base.plot()
+
+
+def draw_changes(logs: JointChanges) -> Figure:
+    """Friction, offset and gain of every joint, log by log, with names of at most eight logs."""
+    titles = ("friction, as a factor", "offset [N m or N]", "torque, as a factor")
+    figure, axes = panels(titles, "changes of every joint from log to log", columns=1, height=2.4)
+    x = np.arange(len(logs.names))
+    some = np.unique(np.linspace(0, len(x) - 1, 8).astype(int))
+    for k, (axis, title) in enumerate(zip(axes, titles, strict=True)):
+        for j, joint in enumerate(logs.joints):
+            value, deviation = logs.changes[:, j, k].T
+            axis.errorbar(x, value, deviation, label=joint, marker="o", markersize=3, capsize=2)
+        style_panel(axis, title)
+        names = [logs.names[i] for i in some] if axis is axes[-1] else []
+        axis.set_xticks(some if names else [], names, fontsize=8, rotation=15 * (len(x) > 4))
+    add_title(figure, axes[0], 6)
+    return figure
