@@ -1,6 +1,12 @@
-"""Sets of logs of one robot, of which one differs: are the log and the difference named?
+"""One model of several logs: what differs is named, and more logs make it no worse.
 
     python -m benchmarks.runs [--sets 40] [--equal 40] [--logs 5] [--seed N]
+    python -m benchmarks.runs warm [--arms 6] [--seed N]
+    python -m benchmarks.runs real [--logs-of FOLDER]
+
+Without a word: sets of logs of which one differs; are the log and the difference named? "warm":
+joints that warm up in every log, and fits of 1, 2, 4 and 8 of them judged on a log without.
+"real": runs of real robots, each predicted by fits of every other run and of all others together.
 
 Arms of six types with unknown masses and friction, simulated by Pinocchio, with encoders of 18 bits
 and 1 % of noise of the torques. Friction of every joint changes by a tenth from log to log, in
@@ -113,16 +119,78 @@ def _unit(rng: np.random.Generator, size: int) -> np.ndarray:
     return x / np.linalg.norm(x)
 
 
+def warm(arms: int, seed: int) -> None:
+    """Fits of 1, 2, 4 and 8 logs of joints that warm up, judged on warm joints."""
+    for k in range(arms):
+        name, rng = TYPES[k % len(TYPES)], np.random.default_rng([seed, k])
+        arm = Arm(name, rng)
+        logs, test = [arm.log(0.02, "warm-up") for _ in range(8)], arm.log(0.0)
+        said = []
+        for count in (1, 2, 4, 8):
+            fit = feasid.fit(logs[:count], arm.robot, diagnose=False)
+            said.append((float(fit.errors(test)["all"]), fit.quality.level))
+        best = min(error for error, _ in said)
+        wrong = [level for error, level in said if level == "good" and error > 2 * best]
+        words = ", ".join(f"{100 * error:.2f} % {level}" for error, level in said)
+        worse = max(error for error, _ in said[1:]) / said[0][0]
+        verdict = f"worst of several over one {worse:.2f}{', WRONG' * bool(wrong)}"
+        print(f"{name:10} {words}; {verdict}", flush=True)
+
+
+def real(folder: Path | None) -> None:
+    """Errors on a left-out run of the best fit of one other run and of the fit of all others."""
+    from verdict import UR5_CONSTANTS, named
+
+    sets = {}
+    for name in ("kinova_gen3", "double_pendulum", "kuka_lwr4"):
+        df = feasid.datasets.load(name)
+        robot, options = df.attrs["robot"], df.attrs["options"]
+        df.attrs = {}
+        groups = df.groupby("run", sort=False) if "run" in df else [("", df)]
+        runs = [part.drop(columns="run", errors="ignore") for _, part in groups]
+        sets[name] = robot, options, runs if len(runs) > 2 else _halves(runs)
+    if folder is not None:
+        robot = feasid.load_robot(folder / "ur5/ur5_robot.urdf")
+        logs = [named(folder / f"ur5/no{k}.csv.gz", robot, UR5_CONSTANTS) for k in (8, 9)]
+        sets["ur5"] = robot, {}, _halves(logs)
+    for name, (robot, options, runs) in sets.items():
+        alone = [feasid.fit(run, robot, diagnose=False, **options) for run in runs]
+        for k, test in enumerate(runs):
+            errors = [float(f.errors(test)["all"]) for i, f in enumerate(alone) if i != k]
+            others = [run for i, run in enumerate(runs) if i != k]
+            fit = feasid.fit(others, robot, diagnose=False, **options)
+            together = float(fit.errors(test)["all"])
+            print(
+                f"| {name} run {k + 1} | {100 * min(errors):.2f} to {100 * max(errors):.2f} % | "
+                f"{100 * together:.2f} % | {fit.quality.level} |", flush=True,
+            )  # fmt: skip
+
+
+def _halves(runs: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
+    """The first and the second half of every run."""
+    return [part.reset_index(drop=True) for run in runs
+            for part in (run.iloc[: len(run) // 2], run.iloc[len(run) // 2 :])]  # fmt: skip
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print each set, then how many were named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "what", nargs="?", choices=("differing", "warm", "real"), default="differing"
+    )
+    parser.add_argument("--arms", type=int, default=6)
+    parser.add_argument("--logs-of", type=Path, default=None, metavar="FOLDER")
     parser.add_argument("--sets", type=int, default=40)
     parser.add_argument("--equal", type=int, default=40)
     parser.add_argument("--logs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args(arguments)
     seed = given.seed or int(np.random.SeedSequence().entropy % 10**6)
+    if given.what == "real":
+        return real(given.logs_of)
     print("seed", seed)
+    if given.what == "warm":
+        return warm(given.arms, seed)
     named = wrong = 0
     for k in range(given.sets + given.equal):
         rng = np.random.default_rng([seed, k])
