@@ -16,7 +16,7 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import NotEnoughDataError
 from feasid.core.files import document_output
 from feasid.core.notes import Note
-from feasid.identification.effects.changes import CHANGES, JointChanges
+from feasid.identification.changes import CHANGES, JointChanges
 from feasid.identification.effects.log_differences import DAILY, WIDE
 from feasid.identification.estimation.noise import estimate_noise
 from feasid.identification.regression.folds import triangularise

@@ -19,7 +19,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.identification.effects.changes import CHANGES, JointChanges
+from feasid.identification.changes import CHANGES, JointChanges
 from feasid.identification.effects.gram import fold_grams
 from feasid.identification.effects.joint_terms import friction_by_drive
 from feasid.identification.effects.table import DEGREES, EFFECTS, EffectAt, columns_of

@@ -15,7 +15,7 @@ from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import BLUE, GREY, RED, YELLOW, add_title, new_figure, truncate
 from feasid.core.errors import InputError
-from feasid.identification.effects.changes import JointChanges
+from feasid.identification.changes import JointChanges
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log
 from feasid.results.report.contents import PredictedLog, select_recording
