@@ -4,6 +4,7 @@
     python benchmarks/promises.py roads [--count 4] [--seed 0]      pairs of options
     python benchmarks/promises.py contact [--count 10] [--seed 0]   observers without contact
     python benchmarks/promises.py foreign [--count 3] [--write]     effects that no model has
+    python benchmarks/promises.py gains [--count 30] [--seed 0]     a wrong torque gain of one joint
     python benchmarks/promises.py cost                              processor time of the replays
 
 "samples": small arms and a leg behind MuJoCo's position actuators. Each kind of parameter has the
@@ -270,6 +271,30 @@ def foreign(count: int, seed: int) -> list[str]:
     return rows
 
 
+OFF = 0.3
+"""Largest logarithm of the factor on the torques of one joint in "gains"."""
+
+
+def gains(count: int, seed: int) -> None:
+    """Feed-forward of fits to logs in which the torques of one joint have a wrong factor."""
+    broken = 0
+    for k in range(count):
+        world = make_world(ROBOTS[k % len(ROBOTS)], "none", seed + k)
+        rng = np.random.default_rng([seed + k, 5])
+        joint, factor = rng.choice(world.robot.joints), float(np.exp(rng.uniform(-OFF, OFF)))
+        log = world.log.assign(**{f"tau_{joint}": factor * world.log[f"tau_{joint}"]})
+        fit = feasid.fit(log, world.robot)
+        e, grade = fit.evidence, fit.uses.loc["feed-forward", "grade"]
+        told = ANOTHER_DAY[1] * e.relative(e.error)
+        score = judge(world, predictor(fit.robot))
+        wrong = grade == "yes" and score.error > HONEST * told
+        broken += wrong
+        print(f"{world.name} {world.seed}: {joint} times {factor:.2f}: {grade}, up to "
+              f"{100 * told:.2g} % promised, {100 * score.error:.2g} % true, assumed "
+              f"{', '.join(e.assumed)}{'  <- broken' if wrong else ''}", flush=True)  # fmt: skip
+    print(f"{broken} of {count} say yes at an error above {HONEST:g} times what they promise")
+
+
 REPLAYS = {
     "verdict": lambda fit: fit.quality,
     "uses": lambda fit: fit.uses,
@@ -295,7 +320,7 @@ def cost(count: int, _seed: int) -> None:
         print(f"{name}: {parts}; replays {100 * share:.0f} % of the fit", flush=True)
 
 
-WHAT = {f.__name__: f for f in (samples, roads, contact, foreign, cost)}
+WHAT = {f.__name__: f for f in (samples, roads, contact, foreign, gains, cost)}
 
 
 def main() -> None:

@@ -182,18 +182,14 @@ def test_a_large_error_of_the_log_that_no_fit_confirms_leaves_a_doubt(monkeypatc
 
 
 @pytest.mark.sampled(0.34, of="file")
-@pytest.mark.parametrize(
-    ("seed", "joint", "code"),
-    [(1, "elbow_joint", "lacking"), (7, "shoulder_lift_joint", "unconfirmed")],
-)
-def test_the_gain_of_one_joint_that_is_not_corrected_leaves_a_doubt(seed, joint, code):
-    """The log shows it less than a load would, and the model has it: its errors are several times
-    those of a right log.
-    """
+@pytest.mark.parametrize(("seed", "joint"), [(1, "elbow_joint"), (7, "shoulder_lift_joint")])
+def test_the_gain_of_one_joint_is_corrected_or_leaves_a_doubt(seed, joint):
+    """A load shows more in a log than the gain of one joint, which then may stay in the model."""
     world = make_world("ur5", seed=seed)
     log = world.log.assign(**{f"tau_{joint}": 0.95 * world.log[f"tau_{joint}"]})
     fit = feasid.fit(log, world.robot, diagnose=False)
-    (note,) = (n for n in fit.notes if n.code == code and n.values["kind"] == "gain")
-    assert joint in note
-    assert judge(world, predictor(fit.robot)).ratio > 2
+    codes = {n.code for n in fit.notes if n.values.get("kind") == "gain" and joint in n}
+    assert codes & {"calibrated", "lacking", "unconfirmed"}
+    if "calibrated" in codes:
+        assert judge(world, predictor(fit.robot)).ratio < 2
     assert fit.quality.level == "doubtful"
