@@ -8,6 +8,7 @@ from thorough import some
 
 import feasid
 from feasid.core.errors import InputError
+from feasid.identification.assessment.quality import ANOTHER_DAY
 from feasid.identification.effects import calibration
 from feasid.identification.effects.calibration import is_credible
 from feasid.identification.effects.corrections import LogCorrection
@@ -190,6 +191,6 @@ def test_the_gain_of_one_joint_is_corrected_or_leaves_a_doubt(seed, joint):
     fit = feasid.fit(log, world.robot, diagnose=False)
     codes = {n.code for n in fit.notes if n.values.get("kind") == "gain" and joint in n}
     assert codes & {"calibrated", "lacking", "unconfirmed"}
-    if "calibrated" in codes:
-        assert judge(world, predictor(fit.robot)).ratio < 2
+    e = fit.evidence
+    assert judge(world, predictor(fit.robot)).error < ANOTHER_DAY[1] * e.relative(e.error)
     assert fit.quality.level == "doubtful"
