@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from feasid.applications.inspection.file_correction import PROGRAMS, FileCorrection, correct_file
+from feasid.applications.inspection.file_correction import FileCorrection, correct_file
 from feasid.applications.inspection.judge import MARGIN, METRICS, principal_moments
 from feasid.cli import beta
 from feasid.cli.output import add_output, print_json, redirect_sentences
@@ -21,6 +21,7 @@ from feasid.core.display import plain
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, check_writable, write_atomically
 from feasid.robot import inertia
+from feasid.robot.formats.programs import PROGRAMS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

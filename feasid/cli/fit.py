@@ -25,6 +25,7 @@ from feasid.cli.terminal import report_step
 from feasid.core.errors import InputError, require
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.options.tables import FitOptions, ReduceOptions
+from feasid.robot.formats.programs import PROGRAMS
 from feasid.robot.formats.sidecar import sidecar_path
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whether a constant torque offset belongs to the sensor or the joint")  # fmt: skip
     add("--extensions", nargs="+", default=(), choices=("drake", "mujoco"),
         help="extension elements in a written URDF")  # fmt: skip
+    add("--for", dest="for_", choices=PROGRAMS, help="say what this program does not read of --out")
     add("--verbose", action="store_true", help="print coefficient tables and notes, too")
     add("--ranges", action="store_true", help="certified range of each parameter")
     add("--test", metavar="LOG", action="append",
@@ -85,11 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
     _check_outputs(arguments)
     if arguments.verify_with and not arguments.out:
         raise InputError("--verify-with replays the log in a written file: name it with --out")
-    for option in ("offset_origin", "extensions"):
+    for option in ("offset_origin", "extensions", "for_"):
         if getattr(arguments, option) and not arguments.out:
-            raise InputError(
-                f"--{option.replace('_', '-')} requires a written file: name it with --out"
-            )
+            named = option.strip("_").replace("_", "-")
+            raise InputError(f"--{named} requires a written file: name it with --out")
     options = read_options(arguments, FitOptions, "feasid fit")
     with report_step("loading solvers"):
         from feasid.identification.regression.reduce import open_sources
@@ -147,7 +148,7 @@ def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> Non
     if arguments.out:
         written = result.write(arguments.out, overwrite=arguments.overwrite, test=test, force=True,
                                offset_origin=arguments.offset_origin,
-                               extensions=arguments.extensions)  # fmt: skip
+                               extensions=arguments.extensions, for_=arguments.for_)  # fmt: skip
         print(f"\n{spell_as_arguments(str(written))}")
         for client in arguments.verify_with or ():
             seen = result.verify(arguments.out, client, test).loc["all"]

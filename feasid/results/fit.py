@@ -265,6 +265,7 @@ class Fit(Displayed, FittedModel):
         overwrite: bool = False,
         test: Any = None,
         force: bool = False,
+        for_: str | None = None,
     ) -> Export:
         """Write the identified robot, and compute the torque errors of programs that read the file.
 
@@ -291,6 +292,9 @@ class Fit(Displayed, FittedModel):
             Logs that were not fitted, to compare the file and the fit on.
         force : bool
             Write a model even if `quality` calls it useless, or its log held currents.
+        for_ : {"gazebo", "drake", "mujoco", "isaac", "pinocchio", "bullet"}, optional
+            The program that shall read the file: what it does not read is listed, and the torque
+            error of the file as it reads it is among the errors.
 
         Returns
         -------
@@ -311,7 +315,9 @@ class Fit(Displayed, FittedModel):
         if not force:
             refuse_useless(self.quality, path)
         offsets = find_offsets(self, offset_origin)
-        return write_fit(self, path, offsets, tuple(extensions), overwrite=overwrite, test=test)
+        return write_fit(
+            self, path, offsets, tuple(extensions), overwrite=overwrite, test=test, for_=for_
+        )
 
     def actuators(self) -> Actuators:
         """Actuator data of each joint, which simulators need in addition to a file's bodies.

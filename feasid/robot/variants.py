@@ -23,7 +23,7 @@ import numpy.typing as npt
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array, require_finite
 from feasid.core.errors import InputError, UnsupportedJointError, did_you_mean
-from feasid.robot.bodies import Body
+from feasid.robot.bodies import Body, Member, place_member
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
@@ -46,7 +46,7 @@ def with_axis_frames(robot: Robot) -> Robot:
     if load is not None:
         moves = [change_frame(np.eye(3), -shifts[b.name]) for b in robot.bodies]
         load = np.array([m @ row for m, row in zip(moves, load, strict=True)])
-    return replace(robot, bodies=bodies, load_model=load, source=None, fixed=())
+    return replace(robot, bodies=bodies, load_model=load, source=None)
 
 
 def _nearest_axis_point(body: Body) -> Array:
@@ -67,13 +67,14 @@ def _with_frame_shift(body: Body, shift: Array, of_parent: Array) -> Body:
         motion[3:] += np.cross(motion[:3].T, shift).T
         motion[3:][np.abs(motion[3:]) < SCREW_TOLERANCE] = 0.0
     ten, rotor = body.inertial, body.rotor
+    links = body.members or ((Member(body.name, inertial=ten),) if shift.any() else ())
     return replace(
         body,
         position=body.position + body.rotation @ shift - of_parent,
         motion=motion,
         inertial=None if ten is None else change_frame(np.eye(3), -shift) @ ten,
         rotor=None if rotor is None else replace(rotor, position=rotor.position - of_parent),
-        members=(),
+        members=tuple(place_member(m, np.eye(3), -shift) for m in links),
     )
 
 

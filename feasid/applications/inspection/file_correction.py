@@ -13,17 +13,14 @@ from feasid.applications.inspection import judge
 from feasid.applications.inspection.file_check import FileCheck, LinkReport, check_description
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure
-from feasid.core.errors import InputError, OutputError, did_you_mean
+from feasid.core.errors import InputError, OutputError
 from feasid.core.files import document_output, write_atomically
 from feasid.robot.formats.description import Changes, Description, Link, NewInertial
+from feasid.robot.formats.programs import find_program
 from feasid.robot.formats.registry import format_of_text
 from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
 
 FILL_MASS = 1e-6  #: Mass [kg] given to a moving link that has none, on request.
-# Second moments that programs take for none, relative to their sum and in kg m^2. MuJoCo computes
-# principal moments in floats, rejects A + B < C, and bodies below 1e-15; others test the numbers.
-PLAIN = ("bullet", "drake", "gazebo", "isaac", "pinocchio")
-PROGRAMS = {"mujoco": (1e-9, 1e-14)} | dict.fromkeys(PLAIN, (0, 0))
 FILL_RADIUS = 1e-3  #: Its extent [m]: square root of second moment over mass.
 
 
@@ -82,8 +79,8 @@ def correct_file(
 ) -> FileCorrection:
     """Correct the infeasible links of a file, see `feasid.correct`; all others keep every byte.
 
-    `for_`: a program that shall load the file, a key of `PROGRAMS`. `fill` gives `FILL_MASS` and
-    `FILL_RADIUS`; `total_mass` [kg] is that of all links. Raises
+    `for_`: a program that shall load the file, see `feasid.robot.formats.programs`. `fill` gives
+    `FILL_MASS` and `FILL_RADIUS`; `total_mass` [kg] is that of all links. Raises
     InputError: the file cannot be read, or an infeasible link cannot be corrected in this file;
     names it. Raises OutputError: the new text did not pass verification.
     """
@@ -93,10 +90,8 @@ def correct_file(
     description = form.read(text, limits)
     old_check = check_description(description)
     changes: tuple[Change, ...] = ()
-    if for_ is not None and for_ not in PROGRAMS:
-        hint = did_you_mean(for_, PROGRAMS)
-        raise InputError(f"for_={for_!r}{hint}: known are {', '.join(PROGRAMS)}", option="for_")
-    thin = PROGRAMS[for_] if for_ else (0.0, 0.0)
+    # MuJoCo computes principal moments in floats and rejects A + B < C; others test the numbers.
+    thin = find_program(for_).thin if for_ else (0.0, 0.0)
     for link in (r.link for r in old_check.links if _is_wrong(r, *thin)):
         mass = link.mass or (Fraction(repr(FILL_MASS)) if fill or for_ else None)
         if not mass or link.moments is None:

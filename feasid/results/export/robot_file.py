@@ -43,6 +43,7 @@ from feasid.results.export.file_terms import (
 from feasid.robot.description import Robot
 from feasid.robot.formats.description import Extras
 from feasid.robot.formats.load import load_robot
+from feasid.robot.formats.programs import programs_of, unread_symbols
 from feasid.robot.formats.registry import FORMATS
 from feasid.robot.formats.terms import sum_drives
 from feasid.robot.formats.write import (
@@ -142,6 +143,7 @@ def write_fit(
     *,
     overwrite: bool = False,
     test: Any = None,
+    for_: str | None = None,
 ) -> Export:
     """Write the part of a model that a file may hold, and measure its errors as clients read it."""
     form, fitted = format_of(model.robot, path), model.robot
@@ -164,14 +166,17 @@ def write_fit(
     )
     robot = robot.with_values(robot.values - damping)
     part = representable_part(robot, form)
-    written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
+    written = write(part, path, overwrite=overwrite, complete=whole, extras=extras, for_=for_)
     advice = _armature_advice(robot, postures)
     lines = missing_lines(plain, lost, advice)
-    for program, symbols in form.ignored.items():
+    for program in programs_of(form, for_):
         values = zip(part.parameter_names, part.values, strict=True)
+        symbols = unread_symbols(program, form)
         unread = [".".join(name) for name, value in values if value and name[1] in symbols]
-        lines += missing_lines(part, unread, advice, f"{FOR}{program}: ")
-    lines += (written.left_out,) if written.left_out else ()
+        lines += missing_lines(part, unread, advice, f"{FOR}{program.title}: ")
+        if for_ and (things := written.unread[program.title]):
+            lines += (f"{FOR}{program.title}: {things}",)
+    lines += (written.left_out,) if written.left_out and not for_ else ()
     if any(drive.spring_range for drive in fitted.drives):
         lines += ("springs that the log shows: bodies and friction of the file are fitted without",)
     if model.calibration.correction.values_by_joint("zero"):
@@ -182,7 +187,7 @@ def write_fit(
             "that were found (fit.servo.table); with other gains it does not follow commands as "
             "the robot does",
         )
-    columns = _file_errors(model, robot, written.path, offsets, test, damping)
+    columns = _file_errors(model, robot, written.path, offsets, test, damping, for_)
     return Export(written, lines, columns, offsets)
 
 
@@ -211,6 +216,7 @@ def _file_errors(
     offsets: tuple[Offset, ...],
     test: Any,
     damping: Array,
+    for_: str | None,
 ) -> pd.DataFrame:
     """Torque errors of the fit and of a written file, on the fitted log and on a test."""
     import pandas as pd
@@ -233,7 +239,7 @@ def _file_errors(
             columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ read)
         else:
             rows = ClientRows.from_logs(model, reread, recordings)
-            columns |= _errors_by_law(rows, robot, reread, offsets, path, where)
+            columns |= _errors_by_law(rows, robot, reread, offsets, path, where, for_)
     return pd.DataFrame(columns)
 
 
@@ -258,6 +264,7 @@ def _errors_by_law(
     offsets: tuple[Offset, ...],
     path: str,
     where: str,
+    for_: str | None,
 ) -> dict[str, pd.Series[float]]:
     """Errors of clients that read the file alone, and of clients that add the drive inertia."""
     alone = joint_values(reread, reread.values)
@@ -267,9 +274,13 @@ def _errors_by_law(
     if not np.allclose(alone["Ia"], armature):
         beside = alone | {"Ia": armature}
         out |= {f"with actuators, {law}{where}": rows.errors(beside, law) for law in LAWS}
-    for program, symbols in format_of(robot, path).ignored.items():
-        read = alone | dict.fromkeys(symbols, np.zeros(len(armature)))
-        out[f"file in {program}{where}"] = rows.errors(read, "hard sign")
+    form = format_of(robot, path)
+    for program in programs_of(form, for_):
+        unread = unread_symbols(program, form)
+        if unread or for_:
+            read = alone | dict.fromkeys(unread, np.zeros(len(armature)))
+            law = "MuJoCo's law" if program.title == "MuJoCo" else "hard sign"
+            out[f"file in {program.title}{where}"] = rows.errors(read, law)
     return out
 
 

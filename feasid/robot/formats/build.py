@@ -53,7 +53,7 @@ def build_robot(
     values = _link_parameters(description)
     tree = _BodyBuilder()
     for link in description.parents_first():
-        tree.add_link(link, values[link.name], floats)
+        tree.add_link(link, values.get(link.name), floats)
     if not tree.moving:
         raise InputError(f"robot {description.name!r} has no moving joint")
     bodies = [tree.with_links(body) for body in tree.moving]
@@ -88,13 +88,15 @@ def build_robot(
 
 def _has_floating_base(description: Description, asked: bool | None, notes: list[str]) -> bool:
     """Whether the root link floats: as the option says; by default only if no joint moves."""
-    if description.world:
-        roots = (link for link in description.links if link.parent is None)
-        if asked and not any(j.kind == "floating" for root in roots for j in root.joints):
-            raise InputError(
-                f"floating=True is for descriptions without a world: {description.path} itself "
-                f"defines what floats"
-            )
+    roots = {None, *(x.name for x in description.links if not (x.parent or x.joints))}
+    hung = (link for link in description.links if link.parent in roots)
+    stated = any(j.kind == "floating" for link in hung for j in link.joints)
+    if description.world and asked and not stated:
+        raise InputError(
+            f"floating=True is for descriptions without a world: {description.path} itself "
+            f"defines what floats"
+        )
+    if description.world or stated:
         return False
     immobile = not any(link.joints for link in description.links)
     path = description.path

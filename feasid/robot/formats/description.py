@@ -27,7 +27,7 @@ from feasid.core.exact.numbers import Number
 from feasid.core.exact.poses import PrecisePose, is_possible_inertia
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits
-from feasid.robot.formats.shapes import Drawing, Shape, primitives
+from feasid.robot.formats.shapes import DRAWN, Drawing, Shape, primitives
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import Element, ReadLimits, XmlText, shortest_decimal
 from feasid.robot.rotations import from_rpy
@@ -179,9 +179,10 @@ class Link:
     @cached_property
     def shapes(self) -> tuple[Shape, ...] | None:
         """Shapes with which the inertia is compared; None unless there are some, all known."""
-        shapes = primitives(self.drawings(), "visual" if self.solid_visuals else "collision")
-        known = tuple(shape for shape in shapes if shape is not None)
-        return known if known and len(known) == len(shapes) else None
+        counted = DRAWN if self.solid_visuals else ("collision",)
+        each = {id(x): x for tag in counted for x in primitives(self.drawings(), tag)}
+        known = tuple(shape for shape in each.values() if shape is not None)
+        return known if len(known) == len(each) > 0 else None
 
     @cached_property
     def com(self) -> Array:
@@ -259,22 +260,23 @@ class Description:
     total_mass: float = 0.0
     #: Links without mass and shape between joints are mere frames in this format.
     has_frames: bool = False
-    frames: tuple[str, ...] = ()  #: Names of places that are no links.
+    frames: tuple[Link, ...] = ()  #: Named places on links, which are no links in the file.
     #: Data that the format's reader keeps for patches of the text.
     document: Any = field(default=None, repr=False)
 
     @cached_property
     def by_name(self) -> dict[str, Link]:
-        """The links by name."""
-        return {link.name: link for link in self.links}
+        """Links and frames by name."""
+        return {link.name: link for link in (*self.frames, *self.links)}
 
     def link(self, name: str) -> Link:
         """The link with this name."""
         return self.by_name[name]
 
     def parents_first(self) -> Iterator[Link]:
-        """All links, each after its parent."""
-        return (self.by_name[name] for name in self.order) if self.order else iter(self.links)
+        """All links, each after its parent, and the frames on them."""
+        yield from (self.by_name[name] for name in self.order or (x.name for x in self.links))
+        yield from (frame for frame in self.frames if self.by_name[frame.name] is frame)
 
     @property
     def joints(self) -> Iterator[Joint]:
@@ -403,8 +405,6 @@ class Format:
     default_mass: str = ""
     #: What programs do with a moving link without mass, of a file that may have one.
     massless: str = ""
-    #: Symbols of joint terms that a program does not read, of those that the format holds.
-    ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Programs for whose extension elements the format has a place.
     extensions: tuple[str, ...] = ()
     #: ``prepare(robot)`` returns the robot with the frames or names that a new file needs; q means

@@ -11,7 +11,7 @@ these keep their inertial, or a share of it where the whole is more than the bod
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,10 +33,11 @@ from feasid.robot.formats.description import (
     NeedsCompilerError,
     NewInertial,
 )
+from feasid.robot.formats.shapes import Drawing, Mesh
 from feasid.robot.formats.terms import TERM_FIELDS, JointTerms, sum_drives
 from feasid.robot.formats.xml import LIMITS, flush_to_zero, parse_xml
 from feasid.robot.joint_terms import TERMS
-from feasid.robot.rotations import is_signed_permutation
+from feasid.robot.rotations import compose, is_signed_permutation
 from feasid.robot.variants import SCREW_TOLERANCE
 
 UNCHANGED = 1e-14  #: Relative difference that is rounding: the file keeps its own digits.
@@ -81,8 +82,9 @@ def inertials_to_write(
     link, children = links[0], [m for m in links[1:] if m.inertial is not None]
     size = float(target[0] + target[3] + target[5])
     speck = SPECK * inertia.from_mass_com_inertia(target[9], np.zeros(3), size * np.eye(3))
-    bare = [m for m in links[1:] if m.inertial is None] if form.default_mass else []
-    light = [replace(m, inertial=speck) for m in bare]
+    places = {frame.name for frame in description.frames}
+    bare = [m for m in links[1:] if m.inertial is None and m.name not in places]
+    light = [replace(m, inertial=speck) for m in bare if form.default_mass]
     if all(description.link(m.name).is_harmless for m in children):
         others = sum((parameters_in_body(m) for m in (*children, *light)), start=np.zeros(10))
         new = exact_inertial(target - others, inertial_axes(link.name))
@@ -294,8 +296,8 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
             )
     data = form.generate(robot, joint_terms_to_write(robot, form.holds), extras)
     again = form.read(parse_xml(data), LIMITS)
-    floating = not again.world and any(body.floats for body in robot.bodies)
-    bodies = build_robot(again, Source("", form.name, data), floating or None).bodies
+    floats = any(body.floats for body in robot.bodies) or None
+    bodies = build_robot(again, Source("", form.name, data), floats).bodies
     bodies_by_joint = {b.name if b.floats else b.joint: b for b in bodies}
     for body in robot.bodies:
         written_body = bodies_by_joint.get(body.name if body.floats else body.joint)
@@ -331,6 +333,30 @@ def inertial_in_body_axes(body: Body) -> NewInertial | None:
             body=body.name,
         )
     return new
+
+
+def with_base_link(robot: Robot, name: str = "world") -> tuple[Member, ...]:
+    """Links of the base of a new file; the first is at its origin, and is `name` if none was."""
+    first = next(iter(robot.fixed), None)
+    if first and (first.rotation == np.eye(3)).all() and not first.position.any():
+        return robot.fixed
+    taken = {*(b.name for b in robot.bodies), *(m.name for m in robot.fixed)}
+    while name in taken:
+        name += "_"
+    return (Member(name), *robot.fixed)
+
+
+def placed_drawings(
+    members: Iterable[Member], drawings: Mapping[str, Sequence[Drawing]]
+) -> Iterator[tuple[str, Drawing]]:
+    """Known shapes of links in the frame of the body that carries them, each with a name."""
+    for member in members:
+        for k, drawing in enumerate(drawings.get(member.name, ())):
+            shape = drawing.shape
+            if shape is not None and not (isinstance(shape, Mesh) and not shape.name):
+                at = compose(member.rotation, member.position, shape.rotation, shape.position)
+                placed = replace(shape, rotation=at[0], position=at[1])
+                yield f"{member.name}_{drawing.tag}_{k}", replace(drawing, shape=placed)
 
 
 def joint_kind_axis_position(body: Body, title: str) -> tuple[str, Array | None, Array]:

@@ -19,6 +19,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.files import is_regular, read_whole
 from feasid.core.text import quote
+from feasid.robot.inertia import from_mass_com_inertia
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,26 @@ class Shape:
         long = np.array([self.half[0], 2 * self.half[2] - ends])
         sizes = {"box": 2 * self.half, "sphere": self.half[:1], "ellipsoid": self.half}
         return sizes.get(self.kind, long)
+
+    @property
+    def second_moments(self) -> Array:
+        """Second moments about the centre of a uniform body, per mass [m^2], shape (3, 3)."""
+        half, radius = self.half, self.half[0]
+        if self.kind == "capsule":
+            straight = half[2] - radius
+            part = np.pi * radius**2 * 2 * straight / self.volume  # the rest are two half balls
+            ends = radius**2 / 5 + straight**2 + 0.75 * straight * radius
+            along = part * straight**2 / 3 + (1 - part) * ends
+            across = part * radius**2 / 4 + (1 - part) * radius**2 / 5
+            own = np.array([across, across, along])
+        else:
+            own = half**2 / {"box": [3, 3, 3], "cylinder": [4, 4, 3]}.get(self.kind, [5, 5, 5])
+        return np.asarray(self.rotation @ np.diag(own) @ self.rotation.T)
+
+    def uniform_body(self, mass: float) -> Array:
+        """The ten parameters of the shape, filled uniformly with a mass [kg]."""
+        second = mass * self.second_moments
+        return from_mass_com_inertia(mass, self.position, np.trace(second) * np.eye(3) - second)
 
     def half_extents(self) -> Array:
         """Half extents of the bounding box along the link's axes, shape (3,)."""
@@ -103,12 +124,12 @@ NUMBERS_OF_SIZE = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "bo
 
 
 def primitive_shape(
-    kind: str, size: Sequence[float], rotation: Array, position: Array
+    kind: str, size: Sequence[float] | Array, rotation: Array, position: Array
 ) -> Shape | None:
     """A shape of a kind: box (x, y, z), sphere (r), cylinder or capsule (r, length of its straight
     part), ellipsoid (semi-axes); None for a size that is not positive.
     """  # fmt: skip
-    if not size or min(size) <= 0 or not np.isfinite(size).all():
+    if not len(size) or min(size) <= 0 or not np.isfinite(size).all():
         return None
     if kind == "box":
         half, volume = np.array(size) / 2, math.prod(size)
@@ -139,23 +160,10 @@ def farthest_distance(shapes: Sequence[Shape], point: Array) -> float:
 
 def second_moments_of_shapes(shapes: Sequence[Shape], point: Array) -> Array:
     """Second moments about a point of a uniform body of the shapes, per mass [m^2], (3, 3)."""
-    total, volume = np.zeros((3, 3)), sum(shape.volume for shape in shapes)
-    for shape in shapes:
-        half, radius = shape.half, shape.half[0]
-        if shape.kind == "capsule":
-            straight = half[2] - radius
-            part = np.pi * radius**2 * 2 * straight / shape.volume  # the rest are two half balls
-            ends = radius**2 / 5 + straight**2 + 0.75 * straight * radius
-            along = part * straight**2 / 3 + (1 - part) * ends
-            across = part * radius**2 / 4 + (1 - part) * radius**2 / 5
-            own = np.array([across, across, along])
-        else:
-            share = {"box": [3, 3, 3], "cylinder": [4, 4, 3]}.get(shape.kind, [5, 5, 5])
-            own = half**2 / share
-        away = shape.position - point
-        turned = shape.rotation @ np.diag(own) @ shape.rotation.T
-        total += shape.volume / volume * (turned + np.outer(away, away))
-    return total
+    volume = sum(shape.volume for shape in shapes)
+    away = [(shape, shape.position - point) for shape in shapes]
+    parts = [s.volume / volume * (s.second_moments + np.outer(d, d)) for s, d in away]
+    return np.asarray(np.sum(parts, axis=0))
 
 
 MOST_BYTES = 2**28  #: Size beyond which no mesh is read.

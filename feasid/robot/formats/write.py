@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,10 @@ from feasid.core.errors import InputError, OutputError, did_you_mean
 from feasid.core.files import check_writable, write_together
 from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.formats.description import NO_EXTRAS, Description, Extras, Format
+from feasid.robot.formats.programs import programs_of, unread_parts, unread_symbols
 from feasid.robot.formats.registry import format_of_path, read_description, reread_description
 from feasid.robot.formats.rewrite import generate_file, patch_source
-from feasid.robot.formats.shapes import DRAWN, primitives
+from feasid.robot.formats.shapes import Mesh, Shape
 from feasid.robot.formats.sidecar import (
     loop_table_bytes,
     loop_table_path,
@@ -25,6 +27,7 @@ from feasid.robot.formats.sidecar import (
 )
 from feasid.robot.formats.terms import LeftOut, count_by_kind
 from feasid.robot.formats.xml import parse_xml
+from feasid.robot.joint_terms import TERMS
 
 DRY = 0.01
 """Transition [rad/s or m/s] up to which friction is written as dry friction: readers of the file
@@ -43,6 +46,17 @@ class Written:
     #: What a file in another format lacks of the robot's own file besides terms, by number and
     #: name: shapes, fixed links, limits and others; and moving links that programs would omit.
     left_out: str = ""
+    #: By program, what it does not read of the file as the robot has it; empty where it reads all.
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"wrote {self.path}"]
+        for program, things in self.unread.items():
+            found = f"not in {self.path} for {program}: {things}"
+            lines.append(found if things else f"{program} reads all of {self.path}")
+        if self.lost:
+            lines.append(f"no place in {self.format.upper()}: {', '.join(self.lost)}")
+        return "\n".join(lines)
 
 
 @checked
@@ -53,6 +67,7 @@ def write(
     overwrite: bool = False,
     complete: Robot | None = None,
     extras: Extras = NO_EXTRAS,
+    for_: str | None = None,
 ) -> Written:
     """Write a robot as URDF, MJCF, SDF or USD: inertials, friction, drive inertia and springs.
 
@@ -75,6 +90,8 @@ def write(
         model in terms of the format, and to the sidecar the fitted model.
     extras : Extras
         Constant forces on joints, and extension elements.
+    for_ : {"gazebo", "drake", "mujoco", "isaac", "pinocchio", "bullet"}, optional
+        The program that shall read the file: what it takes otherwise is in ``Written.unread``.
 
     Returns
     -------
@@ -91,6 +108,7 @@ def write(
         The file exists, cannot be written, or does not read back as the robot. No file is written.
     """
     target, form, described = Path(path), format_of(robot, path), robot
+    programs = programs_of(form, for_)
     robot = _with_frames_of_format(robot, form)
     complete = complete and _with_frames_of_format(complete, form)
     beside = sidecar_path(target)
@@ -109,10 +127,10 @@ def write(
     content = file_bytes(robot, form, extras)
     if form.encode is not None:
         content = form.encode(content, target.suffix.lower())
-    files = {}
+    files, new = {}, read_description(parse_xml(content, str(target)))
     if not (form.holds_loops or robot.is_tree):
-        bonds = read_description(parse_xml(content, str(target))).bonds
-        table = loop_table_bytes(robot, {bond.first for bond in bonds if bond.kind == "joint"})
+        tied = {bond.first for bond in new.bonds if bond.kind == "joint"}
+        table = loop_table_bytes(robot, tied)
         if table is not None:
             files[loop_table_path(target)] = table
     lost_terms = unrepresentable_terms(full_robot, form)
@@ -123,27 +141,40 @@ def write(
     write_together(files, overwrite=overwrite)
     for stale in {beside, loop_table_path(target)} - {*files}:
         stale.unlink(missing_ok=True)
-    parts = [] if own is None else [*_parts_left_out(own, content)]
+    parts = [] if own is None else [*_parts_left_out(own, new)]
     bare = [b.name for b in robot.bodies if b.inertial is not None and not b.inertial.any()]
     parts += [LeftOut(form.massless, name) for name in bare if form.massless]
     sidecar = str(beside) if beside_is_needed else None
-    return Written(str(target), form.name, sidecar, lost_terms, count_by_kind(parts))
+    unread = {}
+    for program in programs:
+        terms = [
+            LeftOut(f"{TERMS[symbol].name} ({symbol})", part)
+            for (part, symbol), value in zip(robot.parameter_names, robot.values, strict=True)
+            if value and not np.isnan(value) and symbol in unread_symbols(program, form)
+        ]
+        things = [*terms, *unread_parts(robot, program, form, new), *parts]
+        unread[program.title] = count_by_kind(things)
+    return Written(str(target), form.name, sidecar, lost_terms, count_by_kind(parts), unread)
 
 
-def _parts_left_out(own: Description, content: bytes) -> Iterator[LeftOut]:
-    """Parts of the robot's own file that new content does not have."""
-    new = read_description(parse_xml(content))
-    for kind in DRAWN:
-        shapes, written = (
-            [link.name for link in d.links for _ in primitives(link.drawings(), kind)]
-            for d in (own, new)
-        )
-        if len(written) < len(shapes):
-            yield from (LeftOut(kind, name) for name in shapes)
-    names = {*new.by_name, *new.frames, own.world, "world"}
+def _parts_left_out(own: Description, new: Description) -> Iterator[LeftOut]:
+    """Parts of the robot's own file that a new one does not have."""
+    shapes, written = (
+        [(d.tag, _word_for(d.shape), link.name) for link in x.links for d in link.drawings()]
+        for x in (own, new)
+    )
+    count = Counter((tag, word) for tag, word, _ in written)
+    for tag, word, name in shapes:
+        # A capsule may be written as a cylinder with two balls.
+        words = [w for w in (word, "cylinder" if word == "capsule" else word) if count[tag, w]]
+        if words:
+            count[tag, words[0]] -= 1
+        else:
+            yield LeftOut(f"{word} of a {tag}", name)
+    names = {*new.by_name, own.world, "world"}
     yield from (LeftOut("fixed link", name) for name in own.by_name if name not in names)
     joints = {joint.name: joint for joint in new.joints}
-    for joint in own.joints:
+    for joint in (j for j in own.joints if j.kind != "floating"):
         if joint.name not in joints:
             yield LeftOut("joint that is held", joint.name)
             continue
@@ -151,6 +182,12 @@ def _parts_left_out(own: Description, content: bytes) -> Iterator[LeftOut]:
             if value is not None and getattr(joints[joint.name].limits, name) is None:
                 yield LeftOut(f"{name} limit", joint.name)
     yield from own.left_out
+
+
+def _word_for(shape: Shape | Mesh | None) -> str:
+    if isinstance(shape, Mesh):
+        return "mesh"
+    return "shape that is not known" if shape is None else shape.kind
 
 
 def format_of(robot: Robot, path: str | os.PathLike[str]) -> Format:

@@ -86,25 +86,3 @@ def _normalise(v: Decimals) -> list[Decimal]:
 DENSITY = 1000.0  #: MuJoCo's default density [kg/m^3].
 
 WEIGHTLESS = ("plane", "hfield")
-
-
-def principal_moments_of(
-    kind: str, size: Sequence[float], mass: float
-) -> tuple[float, float, float]:
-    """Moments [kg m^2] about the centre of a primitive that is filled uniformly with this mass."""
-    if kind == "sphere":
-        moment = 2 / 5 * mass * size[0] ** 2
-        return moment, moment, moment
-    if kind in ("box", "ellipsoid"):
-        x, y, z = (s * s for s in size)
-        share = mass / (3 if kind == "box" else 5)
-        return share * (y + z), share * (x + z), share * (x + y)
-    r, h = size
-    if kind == "cylinder":
-        across = mass * (3 * r**2 + 4 * h**2) / 12
-        return across, across, mass * r**2 / 2
-    # A capsule is a cylinder and two half balls, whose centres of mass are 3/8 r off the faces.
-    ball = mass * (4 / 3 * r) / (4 / 3 * r + 2 * h)
-    rod = mass - ball
-    across = rod * (3 * r**2 + 4 * h**2) / 12 + ball * (2 / 5 * r**2 + h**2 + 3 / 4 * r * h)
-    return across, across, rod * r**2 / 2 + 2 / 5 * ball * r**2

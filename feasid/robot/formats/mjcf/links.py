@@ -13,15 +13,9 @@ from feasid.core.errors import DescriptionError
 from feasid.core.exact.numbers import Number
 from feasid.core.exact.poses import to_decimal
 from feasid.robot.formats.description import Link, NeedsCompilerError
-from feasid.robot.formats.mjcf.geometry import (
-    DENSITY,
-    WEIGHTLESS,
-    principal_moments_of,
-    rotation_from_attribute,
-)
-from feasid.robot.formats.mjcf.model import Geom, Mjcf, MjcfBody
+from feasid.robot.formats.mjcf.geometry import DENSITY, WEIGHTLESS, rotation_from_attribute
+from feasid.robot.formats.mjcf.model import HIDDEN, Geom, Mjcf, MjcfBody
 from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Drawing, Shape, primitive_shape
-from feasid.robot.inertia import from_mass_com_inertia
 
 
 def link_of_body(mjcf: Mjcf, body: MjcfBody) -> Link:
@@ -83,17 +77,14 @@ def _geom_parameters(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Array | None:
         what = f"<geom type={kind!r}>" if kind not in NUMBERS_OF_SIZE else "a mesh or shell geom"
         place = f"{mjcf.files.text(geom.element).path}:{geom.element.line}"
         raise NeedsCompilerError(f"{place}: the mass of body {body.name!r} comes from {what}")
-    size, shape = primitive
-    heavy = mass[0] if mass else shape.volume * (density[0] if density else DENSITY)
-    principal = np.diag(principal_moments_of(kind, size, heavy))
-    about_com = shape.rotation @ principal @ shape.rotation.T
-    return from_mass_com_inertia(heavy, shape.position, about_com)
+    volume = primitive.volume
+    return primitive.uniform_body(
+        mass[0] if mass else volume * (density[0] if density else DENSITY)
+    )
 
 
-def _geom_primitive(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> tuple[list[float], Shape] | None:
-    """MuJoCo's size (radius, then half length; half axes) and the shape in the body's frame of a
-    solid; None for other geoms.
-    """
+def _geom_primitive(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:
+    """The shape of a solid in the body's frame; None for other geoms."""
     values = geom.attributes
     kind = values.get("type", "sphere")
     if kind not in NUMBERS_OF_SIZE or "mesh" in values or values.get("shellinertia") == "true":
@@ -107,8 +98,7 @@ def _geom_primitive(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> tuple[list[float]
         _fail(mjcf, body, geom, f"type {kind} needs {count} positive numbers of size")
     size = size[:count]
     full = [2 * x for x in size] if kind == "box" else [size[0], *(2 * x for x in size[1:])]
-    shape = primitive_shape(kind, size if kind == "ellipsoid" else full, rotation, position)
-    return None if shape is None else (size, shape)
+    return primitive_shape(kind, size if kind == "ellipsoid" else full, rotation, position)
 
 
 def _geom_between_points(
@@ -144,15 +134,17 @@ def _fail(mjcf: Mjcf, body: MjcfBody, geom: Geom, message: str) -> NoReturn:
 
 
 def _geom_drawings(mjcf: Mjcf, body: MjcfBody) -> list[Drawing]:
-    """A body's geoms in its frame: all are drawn, and most collide."""
+    """A body's geoms in its frame: those of shown groups are drawn, and most collide."""
     out = []
     for geom in body.geoms:
+        values = geom.attributes
         try:
             primitive = _geom_primitive(mjcf, body, geom)
+            group, colour = (_geom_numbers(mjcf, body, geom, name) for name in ("group", "rgba"))
         except DescriptionError:
-            primitive = None
-        shape = None if primitive is None else primitive[1]
-        out.append(Drawing("visual", shape))
-        if not geom.attributes.get("contype") == geom.attributes.get("conaffinity") == "0":
-            out.append(Drawing("collision", shape))
+            primitive, group, colour = None, [], []
+        if not group or group[0] < HIDDEN:
+            out.append(Drawing("visual", primitive, tuple(colour)))
+        if not values.get("contype") == values.get("conaffinity") == "0":
+            out.append(Drawing("collision", primitive))
     return out

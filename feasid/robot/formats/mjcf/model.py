@@ -158,6 +158,7 @@ TERMS = {
 }
 """Field of `JointTerms` per attribute of ``<joint>``; MJCF has no place for offset friction."""
 
+HIDDEN = 3  #: First group of geoms that MuJoCo does not show unless asked.
 HIDING = ("attach", "composite", "flexcomp")  #: Elements whose bodies only MuJoCo's compiler makes.
 NEEDS_COMPILER = ("replicate", *HIDING)  #: Elements that only MuJoCo's compiler expands.
 

@@ -4,29 +4,35 @@ In a file's own text only ``<inertial>`` elements, the terms of joints and gravi
 other byte stays. A body that MuJoCo would derive from its geoms gets an ``<inertial>``, which takes
 precedence. Dry friction gets solver settings that hold a joint at rest, unless the file has its
 own, and a constant force on a joint becomes an actuator that needs no control. In a new file
-frames, joint positions and axes are the robot's own, so that q means the same. It has no geoms, so
-that nothing is drawn and nothing collides.
+frames, joint positions and axes are the robot's, so that q means the same; links that are fixed to
+another are bodies without joints and without mass, with their shapes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.robot import inertia
-from feasid.robot.bodies import Body
+from feasid.robot.bodies import Body, Member
 from feasid.robot.description import GRAVITY, Robot
+from feasid.robot.formats.build import WORLD
 from feasid.robot.formats.description import Changes, Description, Extras, JointServo, NewInertial
-from feasid.robot.formats.mjcf.model import TERMS, Mjcf, MjcfBody, MjcfJoint
+from feasid.robot.formats.mjcf.model import HIDDEN, TERMS, Mjcf, MjcfBody, MjcfJoint
 from feasid.robot.formats.rewrite import (
+    EMPTIED,
+    exact_inertial,
     inertial_in_body_axes,
     joint_kind_axis_position,
+    placed_drawings,
     single_leader,
+    with_base_link,
 )
+from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, decimals, markup
 from feasid.robot.rotations import to_quaternion
@@ -257,11 +263,21 @@ def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
         leader, factor = single_leader(coupling, "MJCF")
         curve = [coupling.offset, factor, 0, 0, 0]
         followers += markup("joint", joint1=coupling.joint, joint2=leader or None, polycoef=curve)
+    trees = {i: _body_lines(robot, i, terms, extras) for i in roots}
+    free = [lines for i, lines in trees.items() if robot.bodies[i].floats]
+    inside = [lines for i, lines in trees.items() if not robot.bodies[i].floats]
+    base, *others = with_base_link(robot, WORLD)
+    # Pinocchio reads the first body of the world alone, which is therefore the base, or one on it.
+    inside += [_link_lines(m, m.inertial, extras) for m in others if m.name != WORLD]
+    if base.name == WORLD:
+        inside.append(_geom_lines((base,), extras))
+    elif base.name in {m.name for m in robot.fixed}:
+        inside = [_link_lines(base, base.inertial, extras, *inside)]
     lines = markup(
         "mujoco",
         markup("compiler", angle="radian", inertiafromgeom="false"),
         markup("option", gravity=robot.gravity),
-        markup("worldbody", *(_body_lines(robot, i, terms) for i in roots)),
+        markup("worldbody", *inside, *free),
         markup("equality", followers) if followers else [],
         _force_lines(extras.forces),
         _servo_lines(extras.servos),
@@ -270,7 +286,62 @@ def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     return "\n".join([*lines, ""]).encode()
 
 
-def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms]) -> list[str]:
+def _link_lines(
+    member: Member, inertial: Array | None, extras: Extras, *inside: list[str]
+) -> list[str]:
+    """A link that is fixed to the body or the world around it, with its shapes."""
+    new = (None if inertial is None else exact_inertial(inertial)) or EMPTIED
+    return markup(
+        "body",
+        _inertial_lines(new, np.eye(3)),
+        _geom_lines((Member(member.name),), extras),
+        *inside,
+        **_placement(member.name, member.rotation, member.position),
+    )
+
+
+def _placement(name: str, rotation: Array, position: Array) -> dict[str, object]:
+    turned = (rotation != np.eye(3)).any()
+    return {"name": name, "pos": position, "quat": to_quaternion(rotation) if turned else None}
+
+
+def _geom_lines(members: Sequence[Member], extras: Extras) -> list[str]:
+    """Primitive shapes of links: one geom for what is drawn and collides alike.
+
+    What is only drawn collides with nothing, and what only collides is in a group that MuJoCo does
+    not show. Meshes stay out: MuJoCo refuses a file whose meshes it does not find.
+    """
+    drawings = [
+        d for _, d in placed_drawings(members, extras.drawings) if isinstance(d.shape, Shape)
+    ]
+    boxes = {
+        (d.tag, s.kind, *np.round([*s.half, *s.position, *s.rotation.ravel()], 12)): d
+        for d in drawings
+        if isinstance(s := d.shape, Shape)
+    }
+    lines = []
+    for (tag, *place), drawing in boxes.items():
+        shape, both = drawing.shape, ("collision", *place) in boxes and ("visual", *place) in boxes
+        if not isinstance(shape, Shape) or (both and tag == "collision"):
+            continue
+        half = shape.half - shape.half[0] * (shape.kind == "capsule") * np.array([0, 0, 1])
+        count = NUMBERS_OF_SIZE[shape.kind]
+        silent = "0" if tag == "visual" and not both else None
+        lines += markup(
+            "geom",
+            type=shape.kind,
+            size=half[[0, 2]] if count == 2 else half[:count],
+            pos=shape.position,
+            quat=to_quaternion(shape.rotation),
+            rgba=drawing.colour or None,
+            group=str(HIDDEN) if tag == "collision" else None,
+            contype=silent,
+            conaffinity=silent,
+        )
+    return lines
+
+
+def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms], extras: Extras) -> list[str]:
     """A body and those on it; massless bodies between joints become joints of the next one."""
     body = robot.bodies[i]
     home, joints = (body.rotation, body.position), [body]
@@ -285,15 +356,15 @@ def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms]) -> list[s
         raise InputError(
             f"body {body.name!r} has no mass, so MuJoCo would refuse the file", body=body.name
         )
-    turned = (home[0] != np.eye(3)).any()
+    own, *fixed = body.members or (Member(body.name),)
     return markup(
         "body",
         *(_joint_lines(joint, terms.get(joint.joint, NO_TERMS)) for joint in joints),
         _inertial_lines(new, np.eye(3)),
-        *(_body_lines(robot, child, terms) for child in children),
-        name=body.name,
-        pos=home[1],
-        quat=to_quaternion(home[0]) if turned else None,
+        _geom_lines((own,), extras),
+        *(_link_lines(member, None, extras) for member in fixed),
+        *(_body_lines(robot, child, terms, extras) for child in children),
+        **_placement(body.name, *home),
     )
 
 

@@ -9,7 +9,6 @@ FORMAT = Format(
     suffixes=(".sdf",),
     holds=("Ia", "fv", "fc", "k"),
     default_mass="1 kg",
-    ignored={"Gazebo": ("Ia",), "Drake": ("fc",)},
     read=import_when_called("feasid.robot.formats.sdf.read:describe_sdf"),
     patch=import_when_called("feasid.robot.formats.sdf.write:patch_sdf"),
     generate=import_when_called("feasid.robot.formats.sdf.write:generate_sdf"),

@@ -167,7 +167,7 @@ class _SdfReader:
             effects=tuple(self.unmodelled_effects(links)),
             left_out=tuple(self.unread_elements()),
             has_frames=True,
-            frames=tuple(name for name, f in self.frames.items() if f.element.tag == "frame"),
+            frames=tuple(self.read_frames()),
             document=NamedElements(self.text, links, joints),
         )
 
@@ -347,6 +347,17 @@ class _SdfReader:
             if name not in reached:
                 self.text.fail(f"joints form a cycle through link {name!r}", element)
         return order
+
+    def read_frames(self) -> Iterator[Link]:
+        """Frames on links, in these; frames of the world and the model stay where they are."""
+        for name, frame in self.frames.items():
+            if frame.element.tag == "frame":
+                link = self.link_of_frame(name, frame.element)
+                parent = None if link == WORLD else link
+                pose = self.relative_pose(link, name) if parent else self.absolute[name]
+                home = pose if isinstance(pose, ExactPose) else pose_of_decimals(pose)
+                where = partial(self.text.place, frame.element)
+                yield Link(name, self.text.path, frame.element.line, where, parent, home)
 
     def joint_kind(self, name: str, element: Element) -> str:
         type_name = element.attributes.get("type", "")

@@ -29,13 +29,13 @@ from feasid.robot.formats.rewrite import (
     inertial_in_body_axes,
     joint_kind_axis_position,
     mimicked_joint,
+    placed_drawings,
     to_rpy,
 )
 from feasid.robot.formats.sdf.read import DEFAULTS, MODEL, SIZES, WORLD
 from feasid.robot.formats.shapes import Drawing, Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, markup
-from feasid.robot.rotations import compose
 
 DYNAMICS = {
     "damping": "viscous",
@@ -225,9 +225,9 @@ def _link_lines(
     shapes: list[str] = []
     frames: list[str] = []
     others = {WORLD, place.name, *robot.joints, *(b.name for b in robot.bodies)}
+    for name, drawing in placed_drawings(members, extras.drawings):
+        shapes += _drawing_lines(drawing, name)
     for member in members:
-        for k, drawing in enumerate(extras.drawings.get(member.name, ())):
-            shapes += _drawing_lines(drawing, member, f"{member.name}_{drawing.tag}_{k}")
         if member.name not in others:
             pose = _pose_lines(member.rotation, member.position)
             frames += markup("frame", pose, name=member.name, attached_to=place.name)
@@ -240,26 +240,24 @@ def _pose_lines(rotation: Array, position: Array, **attributes: str) -> list[str
     return markup("pose", (*position, *to_rpy(rotation)), **attributes)
 
 
-def _drawing_lines(drawing: Drawing, member: Member, name: str) -> list[str]:
-    """A visual or collision of a link; nothing for a shape that is not known."""
+def _drawing_lines(drawing: Drawing, name: str) -> list[str]:
+    """A visual or collision of a link."""
     shape = drawing.shape
     if isinstance(shape, Shape):
         tags = SIZES[shape.kind]
         numbers = shape.size if len(tags) > 1 else [shape.size]
         sizes = (markup(tag, x) for tag, x in zip(tags, numbers, strict=True))
         geometry = markup(shape.kind, *sizes)
-    elif shape is not None and shape.name:
+    elif shape is not None:
         # Gazebo finds packages of ROS under the other name, and Drake under either.
         uri = re.sub("^package://", "model://", shape.name)
         geometry = markup("mesh", markup("uri", uri), markup("scale", shape.scale))
     else:
         return []
-    placed = compose(member.rotation, member.position, shape.rotation, shape.position)
+    pose = _pose_lines(shape.rotation, shape.position)
     shown = drawing.colour and drawing.tag == "visual"
     colour = markup("material", markup("diffuse", drawing.colour)) if shown else []
-    return markup(
-        drawing.tag, _pose_lines(*placed), markup("geometry", geometry), colour, name=name
-    )
+    return markup(drawing.tag, pose, markup("geometry", geometry), colour, name=name)
 
 
 def _joint_lines(body: Body, parent: str, terms: JointTerms, follows: Coupling | None) -> list[str]:

@@ -4,7 +4,7 @@ In a file's own text only numbers of ``<inertial>`` and ``<dynamics>`` change, a
 elements are added on request; every other byte stays. In a new file link frames are on their
 joints' axes, as URDF wants them: where a body's frame is elsewhere (as in the standard
 Denavit-Hartenberg convention), the link's is moved there, see `feasid.robot.variants`. Joints and q
-stay. It has no shapes.
+stay. Links that move with another keep their names and shapes, and that link has the mass of all.
 
 Drake reads drive inertia from ``<drake:rotor_inertia>`` of a transmission's actuator ("Parsing
 models for multibody dynamics", drake.mit.edu). MuJoCo's ``<mujoco>`` holds settings of its compiler
@@ -14,12 +14,14 @@ MuJoCo 4.0: attributes of ``<dynamics>`` and ``<default>`` are ignored).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from feasid.core.arrays import Array
 from feasid.core.errors import UnsupportedJointError
-from feasid.robot.bodies import Body
+from feasid.robot.bodies import Body, Member, lumped_parameters
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.formats.description import (
@@ -32,11 +34,16 @@ from feasid.robot.formats.description import (
     NewInertial,
 )
 from feasid.robot.formats.rewrite import (
+    EMPTIED,
+    exact_inertial,
     inertial_in_body_axes,
     joint_kind_axis_position,
     mimicked_joint,
+    placed_drawings,
     to_rpy,
+    with_base_link,
 )
+from feasid.robot.formats.shapes import Drawing, Mesh
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, markup
 
@@ -169,21 +176,80 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     on a moving body. Raises InputError: a body without parameters, or with infeasible ones;
     a joint that follows several.
     """
-    root = "world"
-    while root in {b.name for b in robot.bodies}:
-        root += "_"
+    fixed = with_base_link(robot)
+    root = fixed[0].name
+    parts = _link_lines(root, fixed, lumped_parameters(fixed), extras)
     follow = {c.joint: c for c in robot.couplings}
-    links = [markup("link", name=root)]
     for body in robot.bodies:
-        new = inertial_in_body_axes(body)
-        links.append(markup("link", [] if new is None else _inertial_lines(new), name=body.name))
-    joints = [
-        _joint_lines(body, root, terms.get(body.joint, NO_TERMS), follow.get(body.joint))
-        for body in robot.bodies
-    ]
+        inertial_in_body_axes(body)
+        parts += _link_lines(body.name, body.members or (Member(body.name),), body.inertial, extras)
+        given = terms.get(body.joint, NO_TERMS)
+        parts += _joint_lines(body, root, given, follow.get(body.joint))
     space = DRAKE if "drake" in extras.extensions else {}
-    lines = markup("robot", *links, *joints, extension_lines(extras), name=robot.name, **space)
+    lines = markup("robot", parts, extension_lines(extras), name=robot.name, **space)
     return "\n".join([*lines, ""]).encode()
+
+
+def _link_lines(
+    name: str, members: Sequence[Member], inertial: Array | None, extras: Extras
+) -> list[str]:
+    """A link that holds the mass of all that are fixed to it, and these links with their shapes."""
+    new = None if inertial is None else exact_inertial(inertial)
+    lines = []
+    for k, member in enumerate(members):
+        # Shapes of a link whose frame was moved onto its axis are placed in the new one.
+        place = Member(member.name) if k else member
+        shapes = [
+            line
+            for label, drawing in placed_drawings((place,), extras.drawings)
+            for line in _drawing_lines(drawing, label)
+        ]
+        # MuJoCo and Bullet would give a link that states no mass one of its own.
+        mass = _inertial_lines(EMPTIED) if k else [] if new is None else _inertial_lines(new)
+        link = member.name if k else name
+        lines += markup("link", mass, shapes, name=link)
+        if k:
+            lines += markup(
+                "joint",
+                markup("parent", link=name),
+                markup("child", link=link),
+                markup("origin", xyz=member.position, rpy=to_rpy(member.rotation)),
+                name=f"{name}_to_{link}",
+                type="fixed",
+            )
+    return lines
+
+
+def _drawing_lines(drawing: Drawing, name: str) -> list[str]:
+    """A visual or collision; URDF has no capsules, which become cylinders with two balls."""
+    shape = drawing.shape
+    if isinstance(shape, Mesh):
+        file = re.sub("^model://", "package://", shape.name)
+        solids = [(shape.position, markup("mesh", filename=file, scale=shape.scale))]
+    elif shape is None or shape.kind == "ellipsoid":
+        return []
+    elif shape.kind == "capsule":
+        radius, length = shape.size
+        ends = [shape.position + s * length / 2 * shape.rotation[:, 2] for s in (-1, 1)]
+        solids = [(shape.position, markup("cylinder", radius=radius, length=length))]
+        solids += [(end, markup("sphere", radius=radius)) for end in ends]
+    else:
+        sizes = {"box": ("size",)}.get(shape.kind, ("radius", "length")[: len(shape.size)])
+        numbers = [shape.size] if shape.kind == "box" else shape.size
+        solids = [(shape.position, markup(shape.kind, **dict(zip(sizes, numbers, strict=True))))]
+    shown = drawing.colour and drawing.tag == "visual"
+    paint = markup("material", markup("color", rgba=drawing.colour), name=name) if shown else []
+    return [
+        line
+        for k, (at, solid) in enumerate(solids)
+        for line in markup(
+            drawing.tag,
+            markup("origin", xyz=at, rpy=to_rpy(shape.rotation)),
+            markup("geometry", solid),
+            paint,
+            name=f"{name}_{k}" if k else name,
+        )
+    ]
 
 
 def _joint_lines(body: Body, root: str, terms: JointTerms, follows: Coupling | None) -> list[str]:

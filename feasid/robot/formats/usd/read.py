@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -22,13 +22,23 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.errors import DescriptionError, InputError, UnsupportedJointError, missing_extra
 from feasid.core.files import write_atomically
+from feasid.robot import inertia
 from feasid.robot.bodies import Limits
-from feasid.robot.formats.description import Description, ExactPose, Joint, Link, pose_of_floats
+from feasid.robot.formats.description import (
+    Bond,
+    Description,
+    ExactPose,
+    Joint,
+    Link,
+    pose_of_floats,
+)
+from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import FLOATING_JOINT, NO_TERMS, JointTerms, LeftOut
 from feasid.robot.formats.xml import ReadLimits, XmlText
 from feasid.robot.rotations import from_quaternion
 
 BINARY = b"PXR-USDC"  #: First bytes of a binary layer.
+ZEROS = (0.0, 0.0, 0.0)  #: What the library does not give of a schema that a prim lacks.
 GRAVITY = 9.81  #: Gravity if the scene does not give it [m/s^2].
 
 NEAT = 1e-6
@@ -36,9 +46,15 @@ NEAT = 1e-6
 
 NEAT_ENTRIES = np.array([0.0, 0.5, math.sqrt(0.5), 1.0])
 
-KINDS = {"PhysicsRevoluteJoint": "revolute", "PhysicsPrismaticJoint": "prismatic"}
+KINDS = {f"Physics{kind.capitalize()}Joint": kind
+         for kind in ("revolute", "prismatic", "spherical", "fixed")}  # fmt: skip
+SIX = ("transX", "transY", "transZ", "rotX", "rotY", "rotZ")  #: Axes of a ``PhysicsJoint``.
 INSTANCES = {"revolute": "angular", "prismatic": "linear"}
 """Names of a joint's only direction in schemas of drives and of PhysX."""
+
+MIMIC = "physxMimicJoint:rotX:"  #: Beginning of a mimic joint's attributes, in new files.
+
+DENSITY = 1000.0  #: Of shapes where a file states none, by UsdPhysics [kg/m^3].
 
 AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 
@@ -121,6 +137,16 @@ class StageUnits:
     mass: float
 
 
+@dataclass(frozen=True)
+class UsdJoint:
+    """A joint with one degree of freedom."""
+
+    path: str
+    kind: str  #: "revolute" or "prismatic".
+    instance: str  #: Its only direction in schemas of drives and of PhysX.
+    letter: str = "X"  #: Its axis in its frames.
+
+
 @dataclass(frozen=True, eq=False)
 class UsdDocument:
     """The layer's file, its units, and paths of links and joints by name, for the writer."""
@@ -128,8 +154,7 @@ class UsdDocument:
     data: bytes
     units: StageUnits
     links: Mapping[str, str]
-    joints: Mapping[str, tuple[str, str]]
-    """Path and kind."""
+    joints: Mapping[str, UsdJoint]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +188,7 @@ class _Reader:
         self.joint_names = _distinct_names(joints)
         self.left_out: list[LeftOut] = []
         self.hinges, self.anchors = self._hinges(joints)
-        self.joints: dict[str, tuple[str, str]] = {}
+        self.joints: dict[str, UsdJoint] = {}
 
     def fail(
         self, prim: Any, message: str, kind: type[InputError] = DescriptionError
@@ -183,8 +208,9 @@ class _Reader:
             ends = [self._body_of(r) for r in relations]
             if not any(ends):
                 raise self.fail(prim, "joins no rigid body")
-            if not all(ends) and prim.IsA(self.physics.FixedJoint):
-                anchors |= {*ends} - {""}
+            kind = self._kind(prim)
+            if not all(ends) and kind.kind in ("fixed", "floating"):
+                anchors |= {*ends} - {""} if kind.kind == "fixed" else set()
                 continue
             places = (
                 (joint.GetLocalPos0Attr(), joint.GetLocalRot0Attr()),
@@ -211,6 +237,29 @@ class _Reader:
                 raise self.fail(prim, f"{child} hangs on two joints: a closed loop")
             hinges[child] = _Hinge(prim, parent, child, before, after, turned)
         return hinges, anchors
+
+    def _kind(self, prim: Any) -> UsdJoint:
+        """Kind and axis of a joint; of a joint of six axes by those that are not locked."""
+        path, name = str(prim.GetPath()), str(prim.GetTypeName())
+        if name in KINDS:
+            axis = prim.GetAttribute("physics:axis")
+            letter = str(axis.Get()) if axis.IsValid() else "X"
+            return UsdJoint(path, KINDS[name], INSTANCES.get(KINDS[name], ""), letter)
+        free = [x for x in SIX if name == "PhysicsJoint" and not _is_locked(prim, x)]
+        kinds = {(): "fixed", SIX[3:]: "spherical", SIX: "floating"}
+        if len(free) == 1:
+            turning = free[0].startswith("rot")
+            kind = "revolute" if turning else "prismatic"
+            return UsdJoint(path, kind, free[0], free[0][-1])
+        if name != "PhysicsJoint" or tuple(free) not in kinds:
+            what = f"free in {', '.join(free)}" if free else f"a {name}"
+            raise self.fail(
+                prim,
+                f"is {what}: only revolute, prismatic, spherical and fixed joints, and joints of "
+                "six axes with one of them free, are read",
+                UnsupportedJointError,
+            )
+        return UsdJoint(path, kinds[tuple(free)], "")
 
     def _body_of(self, relation: Any) -> str:
         """Path of a joint's body; empty for the world."""
@@ -241,6 +290,20 @@ class _Reader:
         if len(order) < len(self.bodies):
             raise refused_layer(self.path, "joints form a loop")
         links = tuple(self._link(path) for path in self.bodies)
+        below = [
+            (p, path)
+            for path, body in self.bodies.items()
+            for p in self._below(body)
+            if p.GetTypeName() == "Xform"
+        ]
+        frame_names = _distinct_names([p for p, _ in below])
+        frames = tuple(
+            Link(
+                frame_names[str(p.GetPath())], self.path, 1, lambda: (1, 1), self.names[path],
+                pose_of_floats(*self._pose_in(p, self.bodies[path])[:2]),
+            )
+            for p, path in below
+        )  # fmt: skip
         free = bool(hung) or roots[0] not in self.anchors
         gravity = self._gravity()
         if not free:
@@ -253,7 +316,9 @@ class _Reader:
             tuple(self.names[p] for p in order),
             world=WORLD if free else "",
             gravity=tuple(gravity.tolist()),
+            bonds=tuple(self._mimic_bonds()),
             left_out=tuple(self.left_out),
+            frames=frames,
             document=UsdDocument(
                 self.text.data, self.units, {self.names[p]: p for p in self.bodies}, self.joints
             ),
@@ -295,24 +360,40 @@ class _Reader:
         elif any(not other.parent for other in self.hinges.values()):
             home = pose_of_floats(*self._world_pose(prim))
         mass, moments, place = self._inertial(prim)
+        ten = self._by_shapes(prim) if mass is None else None
+        if ten is not None:
+            ten = self._with_stated(prim, ten)
+        elif mass is None:
+            self.left_out.append(LeftOut("mass by shapes", prim.GetName()))
         return Link(
             self.names[path], self.path, 1, lambda: (1, 1), parent, home, joints,
-            mass, moments, place,
+            mass, moments, place, lambda: self._drawings(prim),
+            by_geometry=ten is not None, derive=None if ten is None else lambda: ten,
         )  # fmt: skip
+
+    def _with_stated(self, prim: Any, ten: Array) -> Array:
+        """Parameters by shapes, with the mass, centre or inertia that the body states."""
+        api, units = self.physics.MassAPI(prim), self.units
+        stated = self._stated(prim, "mass") * units.mass
+        mass, com, tensor = inertia.to_mass_com_inertia(ten * (stated / ten[9] if stated else 1.0))
+        diagonal = shortest_vector(api.GetDiagonalInertiaAttr().Get() or ZEROS)
+        if diagonal.any():
+            turn = rotation_of(api.GetPrincipalAxesAttr().Get())
+            tensor = turn @ np.diag(diagonal * units.mass * units.length**2) @ turn.T
+        centre = api.GetCenterOfMassAttr()
+        if centre.HasAuthoredValue() and np.isfinite(np.array(centre.Get())).all():
+            com = shortest_vector(centre.Get()) * units.length
+        return inertia.from_mass_com_inertia(mass, com, tensor)
 
     def _inertial(
         self, prim: Any
     ) -> tuple[Fraction | None, tuple[Fraction, ...] | None, ExactPose | None]:
         """Mass, principal moments and their axes; None where they follow from shapes."""
-        if not prim.HasAPI(self.physics.MassAPI):
-            self.left_out.append(LeftOut("mass by shapes", prim.GetName()))
-            return None, None, None
         api, units = self.physics.MassAPI(prim), self.units
         mass = shortest(api.GetMassAttr().Get() or 0.0)
-        diagonal = shortest_vector(api.GetDiagonalInertiaAttr().Get())
-        com = shortest_vector(api.GetCenterOfMassAttr().Get())
+        diagonal = shortest_vector(api.GetDiagonalInertiaAttr().Get() or ZEROS)
+        com = shortest_vector(api.GetCenterOfMassAttr().Get() or ZEROS)
         if not mass > 0 or not diagonal.any() or not np.isfinite(com).all():
-            self.left_out.append(LeftOut("inertia by shapes", prim.GetName()))
             return None, None, None
         turn = rotation_of(api.GetPrincipalAxesAttr().Get())
         factor = units.mass * units.length**2
@@ -323,43 +404,146 @@ class _Reader:
 
     def _joints(self, hinge: _Hinge) -> tuple[Joint, ...]:
         prim = hinge.prim
-        if prim.IsA(self.physics.FixedJoint):
+        joint = self._kind(prim)
+        if joint.kind == "fixed":
             return ()
-        name = self.joint_names[str(prim.GetPath())]
+        name = self.joint_names[joint.path]
         turn, place = hinge.after
-        if prim.IsA(self.physics.SphericalJoint):
+        if joint.kind == "spherical":
             return (Joint(name, "spherical", position=place, place=self.path),)
-        kind = KINDS.get(str(prim.GetTypeName()))
-        if kind is None:
-            raise self.fail(
-                prim,
-                f"is a {prim.GetTypeName()}: only revolute, prismatic, spherical and fixed joints "
-                "are read",
-                UnsupportedJointError,
-            )
-        self.joints[name] = str(prim.GetPath()), kind
-        axis = turn @ AXES[str(prim.GetAttribute("physics:axis").Get())] * (1 - 2 * hinge.turned)
-        limits, terms = self._limits(prim, kind), self._terms(prim, kind)
-        at = place if kind == "revolute" else np.zeros(3)
-        return (Joint(name, kind, axis, at, limits=limits, terms=terms, place=self.path),)
+        if joint.kind == "floating":
+            raise self.fail(prim, "floats on a moving body", UnsupportedJointError)
+        self.joints[name] = joint
+        axis = turn @ AXES[joint.letter] * (1 - 2 * hinge.turned)
+        limits, terms = self._limits(prim, joint), self._terms(prim, joint)
+        at = place if joint.kind == "revolute" else np.zeros(3)
+        return (Joint(name, joint.kind, axis, at, limits=limits, terms=terms, place=self.path),)
 
-    def _limits(self, prim: Any, kind: str) -> Limits:
-        turn = math.pi / 180 if kind == "revolute" else self.units.length
+    def _mimic_bonds(self) -> Iterator[Bond]:
+        """Joints that follow others, by PhysX's schema: q + gearing q_leader + offset = 0."""
+        for name, joint in self.joints.items():
+            prim = self.stage.GetPrimAtPath(joint.path)
+            for relation in prim.GetRelationships():
+                schema, _, word = relation.GetName().rpartition(":")
+                if not schema.startswith("physxMimicJoint:") or word != "referenceJoint":
+                    continue
+                target = str(next(iter(relation.GetTargets()), ""))
+                leader = self.joint_names.get(target, "")
+                if leader not in self.joints:
+                    raise self.fail(prim, f"follows {target}, which is no joint that is read")
+                gearing, offset = (
+                    shortest(prim.GetAttribute(f"{schema}:{k}").Get() or 0.0)
+                    for k in ("gearing", "offset")
+                )
+                ours, theirs = (self._unit(j.kind) for j in (joint, self.joints[leader]))
+                factors = (-offset * ours, -gearing * ours / theirs)
+                yield Bond("joint", f"mimic of {name}", name, leader, factors)
+
+    def _unit(self, kind: str) -> float:
+        """Unit of a joint's position in SI."""
+        return math.pi / 180 if kind == "revolute" else self.units.length
+
+    # -- shapes ---------------------------------------------------------------------------------
+
+    def _below(self, body: Any) -> Iterator[Any]:
+        """Prims below a body that move with it."""
+        waiting = [*body.GetChildren()]
+        while waiting:
+            prim = waiting.pop(0)
+            if str(prim.GetPath()) not in self.bodies:
+                yield prim
+                waiting += prim.GetChildren()
+
+    def _drawings(self, body: Any) -> list[Drawing]:
+        """Shapes of a body: those of the usual purposes are drawn, and some collide."""
+        out = []
+        for prim in self._below(body):
+            if not prim.IsA(self.geom.Gprim):
+                continue
+            shape, gprim = self._shape(prim, body), self.geom.Gprim(prim)
+            if gprim.ComputePurpose() in ("default", "render"):
+                colour, opacity = gprim.GetDisplayColorAttr().Get(), gprim.GetDisplayOpacityAttr()
+                clear = [*(opacity.Get() or ()), 1.0][:1]
+                paint = (*map(shortest, colour[0]), *map(shortest, clear)) if colour else ()
+                out.append(Drawing("visual", shape, paint))
+            if prim.HasAPI(self.physics.CollisionAPI):
+                out.append(Drawing("collision", shape))
+        return out
+
+    def _pose_in(self, prim: Any, body: Any) -> tuple[Array, Array, Array]:
+        """Rotation, position [m] and scale of a prim in a body's frame."""
+        matrix, _ = self.geom.XformCache().ComputeRelativeTransform(prim, body)
+        rows = np.array(matrix)
+        scale = np.linalg.norm(rows[:3, :3], axis=1)
+        turn = (rows[:3, :3] / scale[:, None]).T
+        turn = np.where(np.abs(turn - np.rint(turn)) < NEAT**2, np.rint(turn), turn)
+        return turn, self.units.length * rows[3, :3], scale
+
+    def _shape(self, prim: Any, body: Any) -> Shape | Mesh | None:
+        """A primitive in its body's frame; a mesh without a name, since its points are its own."""
+        turn, at, scale = self._pose_in(prim, body)
+        if prim.IsA(self.geom.Mesh):
+            return Mesh("", scale, turn, at)
+        kind = str(prim.GetTypeName()).lower()
+        sizes = [
+            float(x.Get()) if (x := prim.GetAttribute(name)).IsValid() else 0.0
+            for name in {"cube": ("size",), "sphere": ("radius",)}.get(kind, ("radius", "height"))
+        ]
+        if kind == "cube":
+            return primitive_shape("box", sizes[0] * scale * self.units.length, turn, at)
+        if kind == "sphere" and np.ptp(scale) > NEAT * scale.max():
+            return primitive_shape("ellipsoid", sizes[0] * scale * self.units.length, turn, at)
+        if kind not in ("sphere", "cylinder", "capsule") or np.ptp(scale) > NEAT * scale.max():
+            return None
+        if kind != "sphere":  # whose axis is the third column of a rotation
+            k = "XYZ".index(str(prim.GetAttribute("axis").Get()))
+            turn = np.roll(turn, 2 - k, axis=1)
+        return primitive_shape(kind, np.array(sizes) * scale[0] * self.units.length, turn, at)
+
+    def _by_shapes(self, body: Any) -> Array | None:
+        """Ten parameters by a body's colliding primitives and their densities.
+
+        None where it has no such shapes, or others.
+        """
+        shade, parts = usd_module("UsdShade"), []
+        for prim in self._below(body):
+            if not (prim.IsA(self.geom.Gprim) and prim.HasAPI(self.physics.CollisionAPI)):
+                continue
+            shape = self._shape(prim, body)
+            if not isinstance(shape, Shape):
+                return None
+            material = shade.MaterialBindingAPI(prim).ComputeBoundMaterial("physics")[0].GetPrim()
+            given = [self._stated(p, "density") for p in (prim, body, material) if p]
+            unit = self.units.mass / self.units.length**3
+            density = next((x * unit for x in given if x > 0), DENSITY)
+            mass = self._stated(prim, "mass") * self.units.mass or density * shape.volume
+            parts.append(shape.uniform_body(mass))
+        return np.sum(parts, axis=0) if parts else None
+
+    def _stated(self, prim: Any, name: str) -> float:
+        """A number of UsdPhysics, 0 where it is not stated."""
+        value = prim.GetAttribute(f"physics:{name}").Get()
+        return 0.0 if value is None else shortest(value)
+
+    def _limits(self, prim: Any, joint: UsdJoint) -> Limits:
+        turn, instance = self._unit(joint.kind), joint.instance
 
         def number(name: str, factor: float) -> float | None:
             value = prim.GetAttribute(name).Get() if prim.HasAttribute(name) else None
             return None if value is None else shortest(value) * factor
 
-        lower, upper = number("physics:lowerLimit", turn), number("physics:upperLimit", turn)
-        instance = INSTANCES[kind]
-        effort = number(f"drive:{instance}:physics:maxForce", torque_unit(self.units, kind))
+        one = instance in SIX
+        names = [f"limit:{instance}:physics:{x}" if one else f"physics:{y}Limit"
+                 for x, y in (("low", "lower"), ("high", "upper"))]  # fmt: skip
+        lower, upper = (number(name, turn) for name in names)
+        effort = number(f"drive:{instance}:physics:maxForce", torque_unit(self.units, joint.kind))
         speed = number("physxJoint:maxJointVelocity", turn)
         return Limits(lower, upper, speed, effort)
 
-    def _terms(self, prim: Any, kind: str) -> JointTerms:
+    def _terms(self, prim: Any, joint: UsdJoint) -> JointTerms:
         """Friction and armature of PhysX's schema of joint axes; older files have the armature."""
         values = {}
-        for field, (name, factor) in term_attributes(self.units, kind).items():
+        for field, (name, factor) in term_attributes(self.units, joint).items():
             given = prim.GetAttribute(name)
             if not given.HasAuthoredValue() and field == "inertia":
                 given = prim.GetAttribute("physxJoint:armature")
@@ -373,12 +557,19 @@ def torque_unit(units: StageUnits, kind: str) -> float:
     return units.mass * units.length ** (2 if kind == "revolute" else 1)
 
 
-def term_attributes(units: StageUnits, kind: str) -> dict[str, tuple[str, float]]:
+def _is_locked(prim: Any, axis: str) -> bool:
+    """Whether a joint of six axes does not move along this one: its limits exclude each other."""
+    low, high = (prim.GetAttribute(f"limit:{axis}:physics:{end}").Get() for end in ("low", "high"))
+    return low is not None and high is not None and low > high
+
+
+def term_attributes(units: StageUnits, joint: UsdJoint) -> dict[str, tuple[str, float]]:
     """Attribute and unit in SI of every joint term that PhysX's schema holds.
 
     Viscous friction of hinges is per degree.
     """
-    instance, force = INSTANCES[kind], torque_unit(units, kind)
+    instance, kind = joint.instance, joint.kind
+    force = torque_unit(units, kind)
     per_speed = 180 / math.pi if kind == "revolute" else 1 / units.length
     mass = units.mass * (units.length**2 if kind == "revolute" else 1.0)
     return {
@@ -395,11 +586,9 @@ def _times(value: float, factor: float) -> Fraction:
 
 def _distinct_names(prims: list[Any]) -> dict[str, str]:
     """Names of prims by path; of equal names the path."""
-    count = Counter(p.GetName() for p in prims)
-    return {
-        str(p.GetPath()): p.GetName() if count[p.GetName()] == 1 else str(p.GetPath()).strip("/")
-        for p in prims
-    }
+    names = {str(p.GetPath()): p.GetDisplayName() or p.GetName() for p in prims}
+    count = Counter(names.values())
+    return {path: name if count[name] == 1 else path.strip("/") for path, name in names.items()}
 
 
 def describe_usd(text: XmlText, limits: ReadLimits) -> Description:

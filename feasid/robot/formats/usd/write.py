@@ -22,21 +22,29 @@ from feasid.core.errors import InputError, OutputError, UnsupportedJointError
 from feasid.core.exact.poses import is_possible_inertia
 from feasid.core.files import read_whole
 from feasid.robot import inertia
-from feasid.robot.bodies import Body
+from feasid.robot.bodies import Body, Member, lumped_parameters
+from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.formats.description import Changes, Description, Extras, NewInertial
 from feasid.robot.formats.rewrite import (
+    exact_inertial,
     inertial_in_body_axes,
     joint_kind_axis_position,
+    mimicked_joint,
+    placed_drawings,
     verification_error,
+    with_base_link,
 )
+from feasid.robot.formats.shapes import Drawing, Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.usd.read import (
     AXES,
     BINARY,
     INSTANCES,
+    MIMIC,
     StageUnits,
     UsdDocument,
+    UsdJoint,
     open_layer,
     term_attributes,
     usd_module,
@@ -45,6 +53,9 @@ from feasid.robot.rotations import to_quaternion
 
 MASS_API = "PhysicsMassAPI"
 JOINT_API = "PhysxJointAxisAPI"
+MIMIC_API = "PhysxMimicJointAPI:rotX"  #: Schema of a joint that follows another.
+
+SI = StageUnits(1.0, 1.0)  #: Units of new layers: metres and kilograms.
 
 LIFTS = (0.0, *(2.0**k * 1e-8 for k in range(8)))
 """Multiples of the trace that are added to principal moments until their 32 bits are exactly those
@@ -85,7 +96,7 @@ def patch_usd(description: Description, changes: Changes) -> bytes:
     old_terms = {joint.name: joint.terms for joint in description.joints}
     for name, terms in changes.terms.items():
         if name in document.joints:
-            edits += _term_edits(*document.joints[name], terms, old_terms[name], document.units)
+            edits += _term_edits(document.joints[name], terms, old_terms[name], document.units)
     if not edits:
         return document.data
     wanted = open_layer(document.data, description.path)
@@ -139,11 +150,11 @@ def _possible_moments(mass: float, moments: Array) -> Array:
 
 
 def _term_edits(
-    path: str, kind: str, terms: JointTerms, old_terms: JointTerms, units: StageUnits
+    joint: UsdJoint, terms: JointTerms, old_terms: JointTerms, units: StageUnits
 ) -> Iterator[Edit]:
     """Terms of a joint that differ from the old ones."""
-    schema = f"{JOINT_API}:{INSTANCES[kind]}"
-    for field, (attribute, unit) in term_attributes(units, kind).items():
+    path, schema = joint.path, f"{JOINT_API}:{joint.instance}"
+    for field, (attribute, unit) in term_attributes(units, joint).items():
         value = getattr(terms, field)
         if value != getattr(old_terms, field):
             yield Edit(path, schema, attribute, "float", (value / unit,))
@@ -349,15 +360,12 @@ def _closing(tokens: Sequence[tuple[str, int, int]], k: int) -> int:
 def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) -> bytes:
     """The robot as a layer in metres and kilograms, with the z axis up.
 
-    Raises UnsupportedJointError: a helical or planar joint. Raises InputError: a coupling, which
-    the schema does not have; a floating body beside others without a parent; a name that is not an
-    identifier; a body without parameters.
+    Links that are fixed to another are frames below it, with their shapes. Joints that follow one
+    other get PhysX's schema of mimic joints. Names that USD does not take are display names.
+
+    Raises UnsupportedJointError: a helical or planar joint. Raises InputError: a joint that follows
+    several; a floating body beside others without a parent; a body without parameters.
     """
-    usd, geom, physics = (usd_module(name) for name in ("Usd", "UsdGeom", "UsdPhysics"))
-    if robot.couplings:
-        raise InputError(
-            f"joint {robot.couplings[0].joint!r} follows others, which USD does not support"
-        )
     roots = [body for body in robot.bodies if body.parent is None]
     floating = [body.name for body in roots if body.floats]
     if floating and len(roots) > 1:
@@ -365,89 +373,164 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
             f"{floating[0]} floats beside other bodies without a parent: a file of USD holds one "
             "robot, with one base"
         )
-    stage = usd.Stage.CreateInMemory()
-    geom.SetStageUpAxis(stage, geom.Tokens.z)
-    geom.SetStageMetersPerUnit(stage, 1.0)
-    physics.SetStageKilogramsPerUnit(stage, 1.0)
-    root = geom.Xform.Define(stage, f"/{_identifier(robot.name, strict=False)}")
-    stage.SetDefaultPrim(root.GetPrim())
-    physics.ArticulationRootAPI.Apply(root.GetPrim())
-    physics.Scene.Define(stage, root.GetPath().AppendChild("physicsScene"))
-    paths: dict[str | None, Any] = {}
+    layer = _NewLayer(robot.name)
     if not floating:
-        paths[None] = base = root.GetPath().AppendChild("base_fixed_to_world")
-        physics.RigidBodyAPI.Apply(geom.Xform.Define(stage, base).GetPrim())
-        anchor = physics.FixedJoint.Define(stage, root.GetPath().AppendChild("world_joint"))
-        anchor.CreateBody1Rel().SetTargets([base])
-    edits: list[Edit] = []
-    units = StageUnits(1.0, 1.0)
+        links = with_base_link(robot, "base_fixed_to_world")
+        base = layer.add_body(links[0].name, links, extras)
+        layer.bodies[None] = base.GetPath()
+        anchor = layer.define("FixedJoint", layer.root, "world_joint")
+        anchor.CreateBody1Rel().SetTargets([base.GetPath()])
+        ten = lumped_parameters(links)
+        layer.add_mass(base, None if ten is None else exact_inertial(ten))
     for body in robot.bodies:
-        path = root.GetPath().AppendChild(_identifier(body.name))
-        prim = geom.Xform.Define(stage, path).GetPrim()
-        physics.RigidBodyAPI.Apply(prim)
-        paths[body.name] = path
-        new = inertial_in_body_axes(body)
-        if new is not None:
-            edits += _mass_edits(str(path), new, np.eye(3), np.array(new.com), units)
+        prim = layer.add_body(body.name, body.members or (Member(body.name),), extras)
+        layer.bodies[body.name] = prim.GetPath()
+        layer.add_mass(prim, inertial_in_body_axes(body))
         if body.floats:
-            shape, gf = geom.Xformable(prim), usd_module("Gf")
-            shape.AddTranslateOp().Set(gf.Vec3d(*map(float, body.position)))
-            shape.AddOrientOp().Set(gf.Quatf(*map(float, to_quaternion(body.rotation))))
+            layer.place(prim, body.rotation, body.position)
             continue
-        joint, kind = _define_joint(stage, root, physics, body, paths)
+        path, kind = layer.add_joint(body)
         if kind in INSTANCES:
-            new_terms = terms.get(body.joint, NO_TERMS)
-            edits += _term_edits(str(joint.GetPath()), kind, new_terms, NO_TERMS, units)
-    layer = stage.GetRootLayer()
-    _edit_layer(layer, edits)
-    return str(layer.ExportToString()).encode()
+            given = terms.get(body.joint, NO_TERMS)
+            joint = UsdJoint(path, kind, INSTANCES[kind])
+            layer.edits += _term_edits(joint, given, NO_TERMS, SI)
+    for coupling in robot.couplings:
+        layer.add_mimic(robot, coupling)
+    out = layer.stage.GetRootLayer()
+    _edit_layer(out, layer.edits)
+    return str(out.ExportToString()).encode()
 
 
-def _identifier(name: str, *, strict: bool = True) -> str:
-    """A name as a prim's."""
-    valid = str(usd_module("Tf").MakeValidIdentifier(name))
-    if strict and valid != name:
-        raise InputError(
-            f"{name!r} is no name of a prim: USD has letters, digits and underscores; rename it to "
-            f"{valid!r}"
+class _NewLayer:
+    """A stage while a robot is added to it."""
+
+    def __init__(self, name: str) -> None:
+        self.geom, self.physics = usd_module("UsdGeom"), usd_module("UsdPhysics")
+        self.gf, self.sdf = usd_module("Gf"), usd_module("Sdf")
+        self.stage = usd_module("Usd").Stage.CreateInMemory()
+        self.geom.SetStageUpAxis(self.stage, self.geom.Tokens.z)
+        self.geom.SetStageMetersPerUnit(self.stage, 1.0)
+        self.physics.SetStageKilogramsPerUnit(self.stage, 1.0)
+        self.edits: list[Edit] = []
+        self.bodies: dict[str | None, Any] = {}
+        self.joints: dict[str, Any] = {}
+        self.root = self.define("Xform", self.stage.GetPseudoRoot(), name)
+        self.stage.SetDefaultPrim(self.root.GetPrim())
+        self.physics.ArticulationRootAPI.Apply(self.root.GetPrim())
+        self.define("Scene", self.root, "physicsScene")
+
+    def define(self, schema: str, parent: Any, name: str) -> Any:
+        """A prim below another; a name that is no identifier becomes its display name."""
+        valid = str(usd_module("Tf").MakeValidIdentifier(name))
+        path = parent.GetPath().AppendChild(valid)
+        while self.stage.GetPrimAtPath(path):
+            path = path.ReplaceName(f"{path.name}_")
+        kind = getattr(self.geom, schema, None) or getattr(self.physics, schema)
+        made = kind.Define(self.stage, path)
+        if path.name != name:
+            made.GetPrim().SetDisplayName(name)
+        return made
+
+    def place(
+        self, prim: Any, rotation: Array, position: Array, scale: Array | None = None
+    ) -> None:
+        """The pose of a prim in the one above, in 64 bits."""
+        shape, double = self.geom.Xformable(prim), self.geom.XformOp.PrecisionDouble
+        shape.AddTranslateOp().Set(self.gf.Vec3d(*map(float, position)))
+        shape.AddOrientOp(double).Set(self.gf.Quatd(*map(float, to_quaternion(rotation))))
+        if scale is not None:
+            shape.AddScaleOp(double).Set(self.gf.Vec3d(*map(float, scale)))
+
+    def add_body(self, name: str, links: Sequence[Member], extras: Extras) -> Any:
+        """A body with its shapes, and the links that are fixed to it with theirs."""
+        body = self.define("Xform", self.root, name)
+        self.physics.RigidBodyAPI.Apply(body.GetPrim())
+        for k, member in enumerate(links):
+            link, own = body, member
+            if k:
+                link, own = self.define("Xform", body, member.name), Member(member.name)
+                self.place(link, member.rotation, member.position)
+            for label, drawing in placed_drawings((own,), extras.drawings):
+                if isinstance(drawing.shape, Shape):
+                    self.add_shape(link, label, drawing, drawing.shape)
+        return body
+
+    def add_mass(self, body: Any, new: NewInertial | None) -> None:
+        """Mass, centre of mass and inertia of a body."""
+        if new is not None:
+            com = np.array(new.com)
+            self.edits += _mass_edits(str(body.GetPath()), new, np.eye(3), com, SI)
+
+    def add_shape(self, link: Any, name: str, drawing: Drawing, shape: Shape) -> None:
+        """A primitive; what collides is not drawn."""
+        schema = {"box": "Cube", "ellipsoid": "Sphere"}.get(shape.kind, shape.kind.capitalize())
+        made = self.define(schema, link, name)
+        scale = {"box": shape.size, "ellipsoid": shape.half}.get(shape.kind)
+        self.place(made, shape.rotation, shape.position, scale)
+        if shape.kind == "box":
+            made.CreateSizeAttr(1.0)
+        else:
+            made.CreateRadiusAttr(1.0 if scale is not None else float(shape.half[0]))
+        if shape.kind in ("cylinder", "capsule"):
+            made.CreateHeightAttr(float(shape.size[1]))
+            made.CreateAxisAttr("Z")
+        if drawing.tag == "collision":
+            self.physics.CollisionAPI.Apply(made.GetPrim())
+            made.CreatePurposeAttr(self.geom.Tokens.guide)
+        elif drawing.colour:
+            *colour, opacity = map(float, drawing.colour)
+            made.CreateDisplayColorAttr([self.gf.Vec3f(*colour)])
+            made.CreateDisplayOpacityAttr([opacity])
+
+    def add_joint(self, body: Body) -> tuple[str, str]:
+        """A joint between a body and its parent; its frames lie on its axis."""
+        kind, axis, place = joint_kind_axis_position(body, "USD")
+        if kind not in (*INSTANCES, "spherical"):
+            raise UnsupportedJointError(f"joint {body.joint!r} is {kind}, which USD does not hold")
+        joint = self.define(f"{kind.capitalize()}Joint", self.root, body.joint)
+        prim = self.joints[body.joint] = joint.GetPrim()
+        joint.CreateBody0Rel().SetTargets([self.bodies[body.parent]])
+        joint.CreateBody1Rel().SetTargets([self.bodies[body.name]])
+        letter, turn = ("X", np.eye(3)) if axis is None else _frame_on_axis(axis)
+        frames = ((body.rotation @ place + body.position, body.rotation @ turn), (place, turn))
+        for end, (point, rotation) in enumerate(frames):
+            quaternion = map(float, to_quaternion(rotation))
+            getattr(joint, f"CreateLocalPos{end}Attr")(self.gf.Vec3f(*map(float, point)))
+            getattr(joint, f"CreateLocalRot{end}Attr")(self.gf.Quatf(*quaternion))
+        joint.CreateAxisAttr(letter)
+        if kind in INSTANCES:
+            unit, limits = 180 / math.pi if kind == "revolute" else 1.0, body.limits
+            if limits.lower is not None:
+                joint.CreateLowerLimitAttr(limits.lower * unit)
+            if limits.upper is not None:
+                joint.CreateUpperLimitAttr(limits.upper * unit)
+            if limits.effort is not None:
+                drive = self.physics.DriveAPI.Apply(prim, INSTANCES[kind])
+                drive.CreateMaxForceAttr(limits.effort)
+            if limits.velocity is not None:
+                prim.AddAppliedSchema("PhysxJointAPI")
+                self.set_float(prim, "physxJoint:maxJointVelocity", limits.velocity * unit)
+        return str(joint.GetPath()), kind
+
+    def set_float(self, prim: Any, name: str, value: float) -> None:
+        """An attribute of a schema that this library does not know."""
+        prim.CreateAttribute(name, self.sdf.ValueTypeNames.Float).Set(value)
+
+    def add_mimic(self, robot: Robot, coupling: Coupling) -> None:
+        """PhysX keeps ``q + gearing q_leader + offset = 0``, angles in degrees."""
+        leader, factor = mimicked_joint(coupling, "USD")
+        prim = self.joints[coupling.joint]
+        turns = [
+            robot.bodies[robot.joint_index(name)].motion[:3].any()
+            for name in (coupling.joint, leader)
+        ]
+        ours, theirs = (180 / math.pi if turning else 1.0 for turning in turns)
+        prim.AddAppliedSchema(MIMIC_API)
+        self.set_float(prim, f"{MIMIC}gearing", -factor * ours / theirs)
+        self.set_float(prim, f"{MIMIC}offset", -coupling.offset * ours)
+        prim.CreateRelationship(f"{MIMIC}referenceJoint").SetTargets(
+            [self.joints[leader].GetPath()]
         )
-    return valid
-
-
-def _define_joint(
-    stage: Any, root: Any, physics: Any, body: Body, paths: Mapping[str | None, Any]
-) -> tuple[Any, str]:
-    """A joint between a body and its parent; its frames lie on its axis."""
-    gf = usd_module("Gf")
-    kind, axis, place = joint_kind_axis_position(body, "USD")
-    schema = {"revolute": physics.RevoluteJoint, "prismatic": physics.PrismaticJoint,
-              "spherical": physics.SphericalJoint}.get(kind)  # fmt: skip
-    if schema is None:
-        raise UnsupportedJointError(f"joint {body.joint!r} is {kind}, which is not written to USD")
-    joint = schema.Define(stage, root.GetPath().AppendChild(_identifier(body.joint)))
-    joint.CreateBody0Rel().SetTargets([paths[body.parent]])
-    joint.CreateBody1Rel().SetTargets([paths[body.name]])
-    letter, turn = ("X", np.eye(3)) if axis is None else _frame_on_axis(axis)
-    frames = ((body.rotation @ place + body.position, body.rotation @ turn), (place, turn))
-    for end, (point, rotation) in enumerate(frames):
-        quaternion = map(float, to_quaternion(rotation))
-        getattr(joint, f"CreateLocalPos{end}Attr")(gf.Vec3f(*map(float, point)))
-        getattr(joint, f"CreateLocalRot{end}Attr")(gf.Quatf(*quaternion))
-    joint.CreateAxisAttr(letter)
-    if kind in INSTANCES:
-        unit, limits = 180 / math.pi if kind == "revolute" else 1.0, body.limits
-        if limits.lower is not None:
-            joint.CreateLowerLimitAttr(limits.lower * unit)
-        if limits.upper is not None:
-            joint.CreateUpperLimitAttr(limits.upper * unit)
-        if limits.effort is not None:
-            drive = physics.DriveAPI.Apply(joint.GetPrim(), INSTANCES[kind])
-            drive.CreateMaxForceAttr(limits.effort)
-        if limits.velocity is not None:
-            (prim := joint.GetPrim()).AddAppliedSchema("PhysxJointAPI")
-            speed = usd_module("Sdf").ValueTypeNames.Float
-            prim.CreateAttribute("physxJoint:maxJointVelocity", speed).Set(limits.velocity * unit)
-    return joint, kind
 
 
 def _frame_on_axis(axis: Array) -> tuple[str, Array]:

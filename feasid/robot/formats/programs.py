@@ -1,0 +1,114 @@
+"""Description files as the programs read them for which they are written.
+
+One table of what each program takes from a file; `write`, `fit` and `correct` ask it. Measured with
+Drake 1.58, MuJoCo 4.0, Pinocchio 4.1 and Bullet 3.2 (``python -m benchmarks.programs``); Gazebo's
+and Isaac's entries follow from their documentation (sdformat.org/spec; PhysX schemas).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from feasid.core.errors import InputError, did_you_mean
+from feasid.robot.description import GRAVITY, Robot
+from feasid.robot.formats.description import Description, Format
+from feasid.robot.formats.terms import LeftOut
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a program takes from description files."""
+
+    title: str
+    #: Symbols of joint terms that it reads, per format; the first format is its usual one.
+    reads: Mapping[str, str]
+    massless: str = ""  #: What it does with a moving link without mass.
+    impossible: str = ""  #: What it does with an impossible inertia.
+    #: Second moments that it takes for none, relative to their sum and in kg m^2.
+    thin: tuple[float, float] = (0.0, 0.0)
+    free_joints: bool = True  #: Joints of URDF that follow others, move by themselves there.
+    floats: bool = True  #: A URDF's joint of type floating floats.
+    usual: bool = True  #: It is named without being asked for.
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "gazebo": Program(
+        "Gazebo",
+        {"sdf": "fv fc k", "urdf": "fv fc"},
+        massless="left out",
+        impossible="refused",
+        free_joints=False,
+        floats=False,
+    ),
+    "drake": Program(
+        "Drake", {"sdf": "Ia fv k", "urdf": "fv"}, impossible="replaced", free_joints=False
+    ),
+    "mujoco": Program(
+        "MuJoCo",
+        {"mjcf": "Ia fv fc k", "urdf": "fv fc"},
+        massless="refused",
+        impossible="refused",
+        thin=(1e-9, 1e-14),
+    ),
+    "isaac": Program("Isaac Sim", {"usd": "Ia fv fc"}, free_joints=False),
+    "pinocchio": Program("Pinocchio", {"urdf": "fv fc"}),
+    "bullet": Program("Bullet", {"urdf": "fv"}, floats=False, usual=False),
+}
+
+
+def find_program(name: str) -> Program:
+    """The program of this name.
+
+    Raises InputError: there is none.
+    """
+    if name not in PROGRAMS:
+        hint = did_you_mean(name, PROGRAMS)
+        raise InputError(f"for_={name!r}{hint}: known are {', '.join(PROGRAMS)}", option="for_")
+    return PROGRAMS[name]
+
+
+def programs_of(form: Format, name: str | None = None) -> list[Program]:
+    """The program that is asked for, else those whose usual format this is.
+
+    Raises InputError: the program does not read the format; names those that it reads.
+    """
+    if name is None:
+        return [p for p in PROGRAMS.values() if p.usual and next(iter(p.reads)) == form.name]
+    program = find_program(name)
+    if form.name not in program.reads:
+        known = " and ".join(x.upper() for x in program.reads)
+        raise InputError(
+            f"{program.title} does not read {form.title}: give the file the suffix of {known}",
+            option="for_",
+        )
+    return [program]
+
+
+def unread_symbols(program: Program, form: Format) -> list[str]:
+    """Joint terms that the format holds and a program does not read."""
+    return [x for x in form.holds if x not in program.reads[form.name].split()]
+
+
+def unread_parts(
+    robot: Robot, program: Program, form: Format, description: Description
+) -> Iterator[LeftOut]:
+    """What a program does not take of a robot's file as it is, besides joint terms."""
+    for link in description.links if program.impossible else ():
+        if not (link.by_geometry or link.is_harmless):
+            yield LeftOut(f"link of impossible inertia, which is {program.impossible}", link.name)
+    if program.massless:
+        bare = [b.name for b in robot.bodies if b.inertial is not None and not b.inertial.any()]
+        yield from (
+            LeftOut(f"moving link without mass, which is {program.massless}", x) for x in bare
+        )
+    if form.name == "urdf":
+        for body in robot.bodies if not program.floats else ():
+            if body.floats:
+                yield LeftOut("joint that floats, which is held", body.joint)
+        for coupling in robot.couplings if program.free_joints else ():
+            yield LeftOut("joint that follows another, which moves by itself", coupling.joint)
+    if not (form.holds_gravity or np.array_equal(robot.gravity, GRAVITY)):
+        yield LeftOut("gravity", ", ".join(f"{x:g}" for x in robot.gravity))
