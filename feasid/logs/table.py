@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ UNKNOWN_UNITS = "unknown-units"
 
 HEADER_UNITS = "units"
 """Attribute of a table: the unit in each column's header, if it was converted to SI."""
+
+LIST = re.compile(r"\s*[\[(][-+.\deE,\s]+[\])]\s*")  #: Numbers in brackets.
 
 LONGEST_LIST = 256
 """Numbers of a list that become columns; longer ones are pictures or points, and left out."""
@@ -105,8 +108,12 @@ def _spread_lists(df: pd.DataFrame) -> pd.DataFrame:
     parts: list[Any] = []
     for k, name in enumerate(df.columns):
         column = df.iloc[:, k]
-        spread = len(column) and column.dtype == object and name not in ("t", "run")
+        texts = not pd.api.types.is_numeric_dtype(column)
+        spread = len(column) and texts and name not in ("t", "run")
         first = column.iloc[0] if spread else None
+        if isinstance(first, str) and LIST.fullmatch(first):  # a list in a cell of a text file
+            column = column.map(_numbers_of_cell)
+            first = column.iloc[0]
         if not isinstance(first, list | tuple | np.ndarray) or not np.size(first) > 0:
             parts.append(column)
             continue
@@ -118,6 +125,14 @@ def _spread_lists(df: pd.DataFrame) -> pd.DataFrame:
     return df if all(isinstance(p, pd.Series) for p in parts) and len(parts) == df.shape[1] else (
         pd.concat(parts, axis="columns")
     )  # fmt: skip
+
+
+def _numbers_of_cell(cell: Any) -> Any:
+    """The numbers of a list that is written in a cell; other cells as they are."""
+    try:
+        return [*map(float, cell.strip(" []()").replace(",", " ").split())]
+    except (AttributeError, ValueError):
+        return cell
 
 
 def _stack_lists(column: pd.Series[Any], length: int) -> Any:

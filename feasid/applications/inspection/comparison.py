@@ -163,13 +163,14 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
     bodies = [replace(x, name=name[x.name], parent=ends[x.parent]) for x in order]
     loops = [replace(x, first=ends[x.first], second=ends[x.second]) for x in b.loops]
     a, b = _with_same_terms(a, replace(b, bodies=tuple(bodies), loops=tuple(loops)))
-    first, second = ({c.joint: (dict(c.factors), c.offset) for c in r.couplings} for r in (a, b))
+    first, second = ({c.joint: {**c.factors, "": c.offset} for c in r.couplings} for r in (a, b))
     ties = [
         f"joint {joint!r} follows other joints differently"
         for joint in dict.fromkeys((*first, *second))
-        if first.get(joint) != second.get(joint)
+        if (x := first.get(joint, {})).keys() != (y := second.get(joint, {})).keys()
+        or any(abs(x[name] - y[name]) > coarse * max(1.0, abs(x[name])) for name in x)
     ]
-    if first == second and sorted(a.constraint_texts) != sorted(b.constraint_texts):
+    if not ties and sorted(a.constraint_texts) != sorted(b.constraint_texts):
         ties.append("the closed loops differ")
     if ties:
         return Comparison(names, tuple(ties), (), {}, False, tolerance)

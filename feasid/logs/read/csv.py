@@ -191,8 +191,12 @@ def _read_header(
     fields = _split_fields(text, delimiter)
     if names is not None:
         return _Header(first, delimiter, None, [str(n) for n in names], notes)
-    if all(_is_number(f, decimal) for f in fields):
-        names_in_comment = _split_fields(comment[1], delimiter) if comment else []
+    numbers = [_is_number(f, decimal) for f in fields if f]
+    names_in_comment = _split_fields(comment[1], delimiter) if comment else []
+    above = len(names_in_comment) == len(fields) and not any(
+        _is_number(f, decimal) for f in names_in_comment
+    )
+    if all(numbers) or (above and any(numbers)):  # rostopic echo -p has names in its rows
         if not comment or len(names_in_comment) != len(fields):
             what = f"no header, the first line holds numbers ({len(fields)} fields)"
             raise _line_error(path, first, f"{what}; name the columns with names=[...]")

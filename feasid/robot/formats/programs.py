@@ -19,7 +19,7 @@ from feasid.robot.formats.terms import LeftOut
 
 
 @dataclass(frozen=True)
-class Program:
+class TargetProgram:
     """What a program takes from description files."""
 
     title: str
@@ -34,8 +34,8 @@ class Program:
     usual: bool = True  #: It is named without being asked for.
 
 
-PROGRAMS: Mapping[str, Program] = {
-    "gazebo": Program(
+PROGRAMS: Mapping[str, TargetProgram] = {
+    "gazebo": TargetProgram(
         "Gazebo",
         {"sdf": "fv fc k", "urdf": "fv fc"},
         massless="left out",
@@ -43,23 +43,23 @@ PROGRAMS: Mapping[str, Program] = {
         free_joints=False,
         floats=False,
     ),
-    "drake": Program(
+    "drake": TargetProgram(
         "Drake", {"sdf": "Ia fv k", "urdf": "fv"}, impossible="replaced", free_joints=False
     ),
-    "mujoco": Program(
+    "mujoco": TargetProgram(
         "MuJoCo",
         {"mjcf": "Ia fv fc k", "urdf": "fv fc"},
         massless="refused",
         impossible="refused",
         thin=(1e-9, 1e-14),
     ),
-    "isaac": Program("Isaac Sim", {"usd": "Ia fv fc"}, free_joints=False),
-    "pinocchio": Program("Pinocchio", {"urdf": "fv fc"}),
-    "bullet": Program("Bullet", {"urdf": "fv"}, floats=False, usual=False),
+    "isaac": TargetProgram("Isaac Sim", {"usd": "Ia fv fc"}, free_joints=False),
+    "pinocchio": TargetProgram("Pinocchio", {"urdf": "fv fc"}),
+    "bullet": TargetProgram("Bullet", {"urdf": "fv"}, floats=False, usual=False),
 }
 
 
-def find_program(name: str) -> Program:
+def find_program(name: str) -> TargetProgram:
     """The program of this name.
 
     Raises InputError: there is none.
@@ -70,7 +70,7 @@ def find_program(name: str) -> Program:
     return PROGRAMS[name]
 
 
-def programs_of(form: Format, name: str | None = None) -> list[Program]:
+def programs_of(form: Format, name: str | None = None) -> list[TargetProgram]:
     """The program that is asked for, else those whose usual format this is.
 
     Raises InputError: the program does not read the format; names those that it reads.
@@ -87,13 +87,13 @@ def programs_of(form: Format, name: str | None = None) -> list[Program]:
     return [program]
 
 
-def unread_symbols(program: Program, form: Format) -> list[str]:
+def unread_symbols(program: TargetProgram, form: Format) -> list[str]:
     """Joint terms that the format holds and a program does not read."""
     return [x for x in form.holds if x not in program.reads[form.name].split()]
 
 
 def unread_parts(
-    robot: Robot, program: Program, form: Format, description: Description
+    robot: Robot, program: TargetProgram, form: Format, description: Description
 ) -> Iterator[LeftOut]:
     """What a program does not take of a robot's file as it is, besides joint terms."""
     for link in description.links if program.impossible else ():

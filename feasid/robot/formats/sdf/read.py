@@ -414,7 +414,9 @@ class _SdfReader:
             tuple(moments),
             place,
             drawings=lambda: [
-                Drawing(x.tag, self.shape(x)) for x in element.children if x.tag in DRAWN
+                Drawing(x.tag, self.shape(x), self.colour(x))
+                for x in element.children
+                if x.tag in DRAWN
             ],
         )
 
@@ -513,6 +515,16 @@ class _SdfReader:
                 if child.tag not in KNOWN[element.tag]:
                     owner = element.attributes.get("name", "")
                     yield LeftOut(f"<{child.tag}>", child.attributes.get("name", owner))
+
+    def colour(self, element: Element) -> tuple[float, ...]:
+        """The colour of a visual in diffuse light, if the file says it."""
+        material = element.find("material")
+        diffuse = None if material is None else material.find("diffuse")
+        try:
+            tokens = [] if diffuse is None else self.text.content(diffuse).split()
+            return tuple(Number.parse(token).value for token in tokens)
+        except ValueError:
+            return ()
 
     def shape(self, element: Element) -> Shape | Mesh | None:
         """A shape in its link's frame, None for an unknown one."""

@@ -7,9 +7,9 @@ compared with the library's own edit of the layer, so that no other change goes 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -72,13 +72,6 @@ class Edit:
     kind: str  #: Type as in text: "float", "float3", "point3f", "quatf".
     numbers: tuple[float, ...]
 
-    @property
-    def text(self) -> str:
-        """The value as the library writes it: shortest decimals of 32 bits."""
-        texts = (str(np.float32(x)) for x in self.numbers)
-        words = [text.removesuffix(".0").replace("e+", "e") for text in texts]
-        return words[0] if len(words) == 1 else f"({', '.join(words)})"
-
 
 def patch_usd(description: Description, changes: Changes) -> bytes:
     """The layer with these inertials and joint terms, everything else as it was.
@@ -103,8 +96,10 @@ def patch_usd(description: Description, changes: Changes) -> bytes:
     _edit_layer(wanted, edits)
     if document.data.startswith(BINARY):
         return _exported(wanted, ".usdc")
-    out = _edit_text(document.data.decode(), edits).encode()
-    if open_layer(out, description.path).ExportToString() != wanted.ExportToString():
+    text = str(wanted.ExportToString())
+    old = str(open_layer(document.data, description.path).ExportToString())
+    out = _edit_text(document.data.decode(), old, text).encode()
+    if open_layer(out, description.path).ExportToString() != text:
         raise verification_error("the text is not the library's own edit of the layer")
     return out
 
@@ -211,147 +206,25 @@ def encode_usd(content: bytes, suffix: str) -> bytes:
 
 # -- edits in text --------------------------------------------------------------------------------
 
-TOKENS = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
-    r"|@@@.*?@@@|@[^@\n]*@|\#[^\n]*|[{}()\[\]=\n]|[^\s{}()\[\]=\"'@\#]+",
-    re.S,
-)
-"""Strings, asset paths, comments, brackets, ends of lines and words of a text layer."""
 
-PRIM = ("def", "over", "class")
+def _edit_text(text: str, old: str, new: str) -> str:
+    """The layer's text with the changes between the library's texts of it, comments as they were.
 
-
-@dataclass(frozen=True)
-class _PrimText:
-    """Place of a prim in the text of its layer."""
-
-    header: int  #: Offset after the name.
-    metadata: tuple[int, int] | None  #: Inside the parentheses after the name.
-    body: int  #: Offset after the opening brace.
-    indent: str
-    values: Mapping[str, tuple[int, int]]  #: Of its attributes.
-
-
-def _edit_text(text: str, edits: Sequence[Edit]) -> str:
-    """The layer's text with these values, all other characters as they were."""
-    prims = _scan_prims(text)
-    pieces: list[tuple[int, int, str]] = []
-    by_prim: dict[str, list[Edit]] = {}
-    for edit in edits:
-        by_prim.setdefault(edit.path, []).append(edit)
-    for path, own in by_prim.items():
-        place = prims.get(path)
-        if place is None:
-            raise InputError(f"{path} is not written out in the layer: flatten it first")
-        inside = f"{place.indent}    "
-        new = [e for e in own if e.name not in place.values]
-        lines = "".join(f"\n{inside}{e.kind} {e.name} = {e.text}" for e in new)
-        pieces += [(*place.values[e.name], e.text) for e in own if e.name in place.values]
-        pieces += [(place.body, place.body, lines)] if lines else []
-        pieces += _schema_piece(text, place, dict.fromkeys(e.schema for e in own))
-    for start, end, value in sorted(pieces, reverse=True):
-        text = text[:start] + value + text[end:]
-    return text
-
-
-def _schema_piece(
-    text: str, place: _PrimText, schemas: Mapping[str, None]
-) -> list[tuple[int, int, str]]:
-    """Text to insert for schemas that a prim does not have yet."""
-    start, end = place.metadata or (place.header, place.header)
-    listed = re.search(r"\bapiSchemas\s*=\s*\[", text[start:end])
-    missing = [s for s in schemas if f'"{s}"' not in text[start:end]]
-    if not missing:
-        return []
-    names = ", ".join(f'"{s}"' for s in missing)
-    if listed:
-        at = start + listed.end()
-        more = "" if text[at:end].lstrip().startswith("]") else ", "
-        return [(at, at, names + more)]
-    line = f"\n{place.indent}    prepend apiSchemas = [{names}]"
-    if place.metadata:
-        return [(start, start, line)]
-    return [(place.header, place.header, f" ({line}\n{place.indent})")]
-
-
-def _scan_prims(text: str) -> dict[str, _PrimText]:
-    """Prims of a layer's text by path."""
-    tokens = [(m[0], *m.span()) for m in TOKENS.finditer(text) if not m[0].startswith("#")]
-    prims: dict[str, _PrimText] = {}
-    stack: list[str] = []
-    k = 0
-    while k < len(tokens):
-        word = tokens[k][0]
-        if word in PRIM and (k == 0 or tokens[k - 1][0] in ("\n", "{", "}")):
-            k = _scan_prim(text, tokens, k, stack, prims)
-        elif word == "{":
-            stack.append("")
-            k += 1
-        elif word == "}":
-            stack.pop()
-            k += 1
-        elif word == "(" or word == "[":
-            k = _closing(tokens, k) + 1
-        else:
-            k = _scan_attribute(tokens, k, stack, prims)
-    return prims
-
-
-def _scan_prim(
-    text: str,
-    tokens: Sequence[tuple[str, int, int]],
-    k: int,
-    stack: list[str],
-    prims: dict[str, _PrimText],
-) -> int:
-    """One prim's head; returns the token behind its opening brace."""
-    start = tokens[k][1]
-    while not tokens[k][0].startswith(('"', "'")):
-        k += 1
-    name, header = tokens[k][0].strip("\"'"), tokens[k][2]
-    metadata = None
-    k += 1
-    while tokens[k][0] != "{":
-        if tokens[k][0] == "(":
-            last = _closing(tokens, k)
-            metadata = tokens[k][2], tokens[last][1]
-            k = last
-        k += 1
-    line = text.rfind("\n", 0, start) + 1
-    path = f"{next((p for p in reversed(stack) if p), '')}/{name}"
-    stack.append(path)
-    prims[path] = _PrimText(header, metadata, tokens[k][2], text[line:start], {})
-    return k + 1
-
-
-def _scan_attribute(
-    tokens: Sequence[tuple[str, int, int]],
-    k: int,
-    stack: Sequence[str],
-    prims: Mapping[str, _PrimText],
-) -> int:
-    """A statement inside a prim: the value of an attribute; returns the token behind it."""
-    if k + 1 >= len(tokens) or tokens[k + 1][0] != "=" or not (stack and stack[-1]):
-        return k + 1
-    name, first = tokens[k][0], k + 2
-    opening = tokens[first][0] in "([{"
-    last = _closing(tokens, first) if opening else first
-    if tokens[first][0] != "{":
-        values = prims[stack[-1]].values
-        assert isinstance(values, dict)
-        values[name] = tokens[first][1], tokens[last][2]
-    return last + 1
-
-
-def _closing(tokens: Sequence[tuple[str, int, int]], k: int) -> int:
-    """The token that closes the bracket of this one."""
-    depth = 0
-    while True:
-        depth += tokens[k][0] in ("(", "[", "{")
-        depth -= tokens[k][0] in (")", "]", "}")
-        if not depth:
-            return k
-        k += 1
+    Where a change has no place in a text that is laid out otherwise, it is the library's new text.
+    """
+    lines, before, after = (x.splitlines(keepends=True) for x in (text, old, new))
+    place = {
+        block.a + k: block.b + k
+        for block in SequenceMatcher(None, before, lines).get_matching_blocks()
+        for k in range(block.size)
+    }
+    changes = [x for x in SequenceMatcher(None, before, after).get_opcodes() if x[0] != "equal"]
+    for _, i1, i2, j1, j2 in reversed(changes):
+        at = [place.get(i, -1) for i in range(i1 - 1, i2)]
+        if at != [*range(at[0], at[0] + len(at))] or at[0] < 0:
+            return new
+        lines[at[0] + 1 : at[-1] + 1] = after[j1:j2]
+    return "".join(lines)
 
 
 # -- new layers -----------------------------------------------------------------------------------
