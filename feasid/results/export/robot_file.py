@@ -174,8 +174,9 @@ def write_fit(
         symbols = unread_symbols(program, form)
         unread = [".".join(name) for name, value in values if value and name[1] in symbols]
         lines += missing_lines(part, unread, advice, f"{FOR}{program.title}: ")
-        if for_ and (things := written.unread[program.title]):
-            lines += (f"{FOR}{program.title}: {things}",)
+        parts = written.unread[program.title].split("; ") if for_ else ()
+        others = [x for x in parts if x and not any(f"({k})" in x for k in symbols)]
+        lines += (f"{FOR}{program.title}: {'; '.join(others)}",) if others else ()
     lines += (written.left_out,) if written.left_out and not for_ else ()
     if any(drive.spring_range for drive in fitted.drives):
         lines += ("springs that the log shows: bodies and friction of the file are fitted without",)
