@@ -287,12 +287,12 @@ class _SdfReader:
             outer = self.absolute[self.frames[frame].base]
             self.absolute[frame] = poses.compose(outer, self.frames[frame].pose)
 
-    def relative_pose(self, outer: str, inner: str) -> ExactPose:
+    def relative_pose(self, outer: str, inner: str, near: int = NEAR) -> ExactPose:
         """The pose of a frame in another one."""
         name, steps = inner, 0
         pose: Rigid | None = None
         angles: tuple[str, ...] = ()
-        while name != outer and name in self.frames and steps < NEAR:
+        while name != outer and name in self.frames and steps < near:
             frame = self.frames[name]
             pose = frame.pose if pose is None else poses.compose(frame.pose, pose)
             name, angles, steps = frame.base, (*frame.angles, *angles), steps + 1
@@ -349,15 +349,14 @@ class _SdfReader:
         return order
 
     def read_frames(self) -> Iterator[Link]:
-        """Frames on links, in these; frames of the world and the model stay where they are."""
+        """Frames on links, in these, and those that stand in the world."""
         for name, frame in self.frames.items():
             if frame.element.tag == "frame":
-                link = self.link_of_frame(name, frame.element)
-                parent = None if link == WORLD else link
-                pose = self.relative_pose(link, name) if parent else self.absolute[name]
-                home = pose if isinstance(pose, ExactPose) else pose_of_decimals(pose)
-                where = partial(self.text.place, frame.element)
-                yield Link(name, self.text.path, frame.element.line, where, parent, home)
+                link, place = self.link_of_frame(name, frame.element), self.absolute[name]
+                still = link == WORLD
+                home = pose_of_decimals(place) if still else self.relative_pose(link, name, 1)
+                where, line = partial(self.text.place, frame.element), frame.element.line
+                yield Link(name, self.text.path, line, where, None if still else link, home)
 
     def joint_kind(self, name: str, element: Element) -> str:
         type_name = element.attributes.get("type", "")
