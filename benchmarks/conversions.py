@@ -159,6 +159,9 @@ def by_drake(path, gravity, states):
     from pydrake.multibody.tree import MultibodyForces
 
     plant = MultibodyPlant(1e-3)
+    text = Path(path).read_text(encoding="utf-8")  # of the rigid bodies alone
+    text = re.sub("<drake:rotor_inertia.*?>([^<]*</drake:rotor_inertia>)?", "", text)
+    Path(path).write_text(text, encoding="utf-8")
     Parser(plant).AddModels(path)
     plant.mutable_gravity_field().set_gravity_vector(gravity)
     plant.Finalize()

@@ -112,8 +112,8 @@ def test_lists_in_cells_and_names_in_rows_are_read(tmp_path):
     """As pandas writes lists, and as `rostopic echo -p` writes names of joints."""
     path = tmp_path / "log.csv"
     path.write_text('t,q,tau\n0.0,"[0.1, -2e-1]","(1, 2)"\n0.1,"[0.3, 0.4]","(3, 4)"\n')
-    log = feasid.read_log(path)
+    log = read_log(path)
     assert [*log.columns] == ["t", "q_1", "q_2", "tau_1", "tau_2"]
     assert log["q_2"].tolist() == [-0.2, 0.4]
     path.write_text("%time,field.name0,field.position0\n0,elbow,0.5\n1,elbow,0.75\n")
-    assert feasid.read_log(path)["field.position0"].tolist() == [0.5, 0.75]
+    assert read_log(path)["field.position0"].tolist() == [0.5, 0.75]
