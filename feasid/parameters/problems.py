@@ -38,6 +38,7 @@ LARGEST_SIZE, FARTHEST = 1e6, 1e8  #: Limits on sizes of norms and margins: opti
 WORTH = (
     1e-6  #: Share of the data, or margin, to be gained by Newton's method: its models are heavy.
 )
+PROVED = 5e-6  #: Gap at which no other answer is tried.
 ROUNDING = 1e-8  #: No gap of a margin is smaller.
 
 
@@ -93,7 +94,11 @@ def _least_norm(problem: LeastSquares, point: Array) -> FeasibleFit:
             best = trial
         if not minimum.settled:
             break
-    return FeasibleFit(problem, best, point, ())
+    fit = FeasibleFit(problem, best, point, ())
+    if fit.gap <= PROVED or not inside.contains_strictly(trial):
+        return fit
+    other = FeasibleFit(problem, trial, point, ())  # a better bound may be provable from there
+    return min(fit, other, key=lambda end: float(np.nan_to_num(end.gap, nan=np.inf)))
 
 
 def _largest_margin(p: ScaledParameters, K: Array, beta: Array, point: Array) -> LargestMargin:
