@@ -1,6 +1,6 @@
 """How far answers of the stated programs are from the optimum, and whether the gap says so.
 
-    PYTHONPATH=.:tests python benchmarks/gaps.py [--count 200] [--first SEED] [--write]
+    PYTHONPATH=.:tests python benchmarks/gaps.py [--count 200] [--first N] [--only random] [--write]
 
 Small random robots first, with bounds and without: feasible least squares, the closest model and
 the largest margin in turn, by either solver. The gap of `feasid.problems.solve` must be at least
@@ -161,22 +161,28 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--first", type=int, default=None, help="first seed; drawn if not given")
+    parser.add_argument("--only", choices=("random", "robots"), help="one of both tables")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     first = secrets.randbelow(2**31) if options.first is None else options.first
     print(f"first seed {first}")
-    lines = []
+    parts = {"random": campaign(options.count, first), "robots": robots()}
+    mark, text = r"(?<=<!-- gaps -->\n).*(?=\n<!-- end -->)", PAGE.read_text()
+    found = re.search(mark, text, flags=re.S)
+    tables = dict(zip(parts, found[0].split("\n\n"), strict=True)) if found else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for part in (campaign(options.count, first), robots()):
-            for line in part:
+        for name, rows in parts.items():
+            if options.only not in (None, name):
+                continue
+            lines = []
+            for line in rows:
                 lines.append(line)
                 print(line, flush=True)
-            lines.append("")
+            tables[name] = "\n".join(lines)
     if options.write:
-        table, text = "\n".join(lines), PAGE.read_text()
-        mark = r"(<!-- gaps -->\n).*(<!-- end -->)"
-        PAGE.write_text(re.sub(mark, lambda m: f"{m[1]}{table}{m[2]}", text, flags=re.S))
+        block = "\n\n".join(tables.values())
+        PAGE.write_text(re.sub(mark, lambda _: block, text, flags=re.S))
 
 
 if __name__ == "__main__":

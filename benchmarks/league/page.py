@@ -201,7 +201,7 @@ def _track_d(table: Values, names: list[str], figures: Path) -> str:
 
 
 def _track_e(table: Values, names: list[str], figures: Path) -> str:
-    tasks = {t: x for t, x in table.items() if t[0] != "D"}
+    tasks = {t: x for t, x in table.items() if t[0] in "AB"}
     seconds, memory = (_values(tasks, names, k) for k in ("seconds", "megabytes"))
     text = (
         "Processor time and peak memory of a participant's process on tasks of tracks A and B, "
