@@ -56,7 +56,7 @@ def league_block() -> str:
         known = by_task.get(f"K {task} held-out")
         if known:  # much of the difference above is the delay, which feasid alone looks for
             errors = {n: known.get(n, {}).get("error") for n in TOOLS}
-            label = "the same log, its delay of 30 ms taken out for everybody"
+            label = "the same log, corrected for its delay of 30 ms before anybody gets it"
             rows.append([label, *best(errors, "{:.1%}", missing="not run")])
     worlds = {t: x for t, x in by_task.items() if t[0] == "B"}
 
