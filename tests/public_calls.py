@@ -364,6 +364,7 @@ def calls(s):
         # constructors
         "Body": lambda: call(f.Body, name="a", parent=None, inertial=np.arange(10.0)),
         "Certificate": lambda: call(f.Certificate, data=s.verdict.certificate.data),
+        "LogStore": lambda: call(f.LogStore, folder=s.folder / "another", robot=s.full),
         "ComputedTorque": lambda: call(f.ComputedTorque, robot=s.full),
         "Contact": lambda: call(floating.Contact, body="box", force=three),
         "Coupling": lambda: call(f.Coupling, joint="slide", factors={"shoulder": 1.0}, offset=0.0),

@@ -58,12 +58,16 @@ def run(arguments: argparse.Namespace) -> int:
         if action == "add":
             day, how = arguments.day, arguments.compact
             with progress_bar("reducing") as progress:
-                store.add(arguments.logs, arguments.name, day, compact=how, progress=progress)
-        table = store.table.astype({"day": str})
-        if arguments.json:
-            print_json("store", {"logs": table.to_dict("records")})
+                files = store.add(
+                    arguments.logs, arguments.name, day, compact=how, progress=progress
+                )
+            text = f"added {len(files)} log(s) of {arguments.name} to {arguments.store}"
         else:
-            print((table if action == "list" else table.tail(1)).to_string(index=False))
+            text = store.table.to_string(index=False)
+        if arguments.json:
+            print_json("store", {"logs": store.table.astype({"day": str}).to_dict("records")})
+        else:
+            print(text)
         return 0
     with report_step("reading the store"):
         if action == "fit":

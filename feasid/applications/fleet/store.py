@@ -163,6 +163,10 @@ class LogStore:
         since : str, optional
             First day, ``"2026-11-28"``.
 
+        Returns
+        -------
+        dict of Reduced
+
         Raises
         ------
         NotEnoughDataError

@@ -312,13 +312,22 @@ class Reduced:
 
     @classmethod
     def from_bytes(cls, content: bytes, name: str = "the reduced log") -> Reduced:
-        """Read what `to_bytes` gave, and `save` wrote; see `load` for errors.
+        """Read what `to_bytes` gave, and `save` wrote.
 
         Parameters
         ----------
         content : bytes
         name : str
             For messages.
+
+        Returns
+        -------
+        Reduced
+
+        Raises
+        ------
+        FeasidError
+            As `load`.
         """
         try:
             arrays = read_arrays(unpack_archive(io.BytesIO(content), name, LARGEST_FILE))
