@@ -117,7 +117,21 @@ class Payload:
     def from_fit(
         cls, body: str, fit: FeasibleFit, covariance: Array, residual: tuple[float, float]
     ) -> Payload:
-        """The load of ten fitted parameters and the covariance (10, 10) of their least squares."""
+        """The load of ten fitted parameters.
+
+        Parameters
+        ----------
+        body : str
+        fit : FeasibleFit
+        covariance : ndarray, shape (10, 10)
+            Of their least squares.
+        residual : tuple of float
+            Without and with the load.
+
+        Returns
+        -------
+        Payload
+        """
         mass, centre, inertia = to_mass_com_inertia(fit.delta)
         steps = STEP * np.maximum(np.abs(fit.delta), STEP * mass)
         pairs = [[to_mass_com_inertia(fit.delta + s) for s in (e, -e)] for e in np.diag(steps)]
