@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from feasid.core.notes import Note
 from feasid.logs import filters as signals
 from feasid.logs.clock import Stretch, even_grid
 from feasid.logs.filters import smooth_and_differentiate
-from feasid.logs.motion import ExcludedRows, Rows, Run, excluded_blocks
+from feasid.logs.motion import ExcludedRows, Run, excluded_blocks
 
 MIN_SAMPLES = 8
 """Samples that a segment must keep after its ends are trimmed."""
@@ -62,7 +62,11 @@ def find_cutoff(
     if cutoff is None:
         if "dq" in values and "ddq" in values:
             return None, []
-        chosen = _typical_cutoff(values["q"], stretches)
+        # The median of the cut-offs that the longest segments need.
+        longer = sorted(stretches, key=lambda s: len(s.rows), reverse=True)[:MAX_JUDGED_STRETCHES]
+        judged = [s for s in longer if len(s.rows) >= len(longest.rows) / 2]
+        cutoffs = [signals.choose_cutoff(values["q"][s.rows], s.rate) for s in judged]
+        chosen = sorted(cutoffs, key=lambda c: c.frequency)[len(cutoffs) // 2]
         text = f"cut-off {chosen.frequency:g} Hz chosen: {chosen.reason}"
         return chosen.frequency, [Note(text, "cutoff", cutoff=chosen.frequency)]
     frequency = float(cutoff)
@@ -91,17 +95,6 @@ def equation_cutoff(stretches: Sequence[Stretch], cutoff: float | None) -> float
     if np.isfinite(rate):
         signals.check_cutoff(float(cutoff), rate)
     return float(cutoff)
-
-
-def _typical_cutoff(positions: Array, stretches: Sequence[Stretch]) -> signals.Cutoff:
-    """The median of the cut-offs that the longest segments need."""
-    longest = sorted(stretches, key=lambda s: len(s.rows), reverse=True)[:MAX_JUDGED_STRETCHES]
-    cutoffs = [
-        signals.choose_cutoff(positions[s.rows], s.rate)
-        for s in longest
-        if len(s.rows) >= len(longest[0].rows) / 2
-    ]
-    return sorted(cutoffs, key=lambda c: c.frequency)[len(cutoffs) // 2]
 
 
 @dataclass(frozen=True)
@@ -133,14 +126,27 @@ def process_stretch(
     t: Array, values: Mapping[str, Array], stretch: Stretch, how: SignalProcessing, mask: Mask
 ) -> tuple[list[Run], list[ExcludedRows]]:
     """Filter and differentiate one segment, then cut its ends and the excluded rows."""
-    times, rows, rate, part = _resample(t, values, stretch, how)
+    rows, rate = stretch.rows, stretch.rate
+    times, part = t[rows], {kind: signal[rows] for kind, signal in values.items()}
+    if how.filtering != "signals":  # on an even grid if necessary
+        grid = even_grid(times)
+        times, rows = grid.t, rows[grid.nearest]
+        if len(times) > 1:
+            rate = float((len(times) - 1) / (times[-1] - times[0]))
+        part = {kind: grid.resample(kind, x) for kind, x in part.items()}
     cutoff = how.low_pass_cutoff(rate)
     ends = _trim_length(how, rate, derived="ddq" not in values)
     if len(rows) < 2 * ends + MIN_SAMPLES:
         return [], excluded_blocks(
             stretch.rows, "segment too short for the filter and its trimmed ends"
         )
-    part["live_dq"] = _live_velocity(values, rows, part["q"], rate)
+    # Velocities as a controller has them: with their noise, or differences of positions.
+    if "dq" in values:
+        part["live_dq"] = values["dq"][rows]
+    else:
+        before = 2 * part["q"][:1] - part["q"][1:2]  # the first velocity is that of the second
+        steps = np.diff(part["q"], axis=0, prepend=before)
+        part["live_dq"] = np.asarray(steps * (rate if np.isfinite(rate) else 0.0))
     _differentiate(part, how, cutoff, rate)
     if cutoff is not None and how.rest:
         part["dq"][_find_rest(part["dq"], how.rest, rate)] = 0.0
@@ -162,16 +168,16 @@ def process_stretch(
     if cutoff is None and how.complete:
         usual = min(DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * rate)
         band = usual if _is_smooth(part, usual, rate) else None
-    runs = _split_kept_rows(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate)
-    return [replace(run, band=band) for run in runs], left_out
-
-
-def _live_velocity(values: Mapping[str, Array], rows: Rows, q: Array, rate: float) -> Array:
-    """Velocities as a controller has them: with their noise, or differences of positions."""
-    if "dq" in values:
-        return values["dq"][rows]
-    before = 2 * q[:1] - q[1:2]  # the first sample has none: its velocity is that of the second
-    return np.asarray(np.diff(q, axis=0, prepend=before) * (rate if np.isfinite(rate) else 0.0))
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], keep, [False]]).astype(np.int8)))
+    runs = []
+    for a, b in zip(edges[::2], edges[1::2], strict=True):
+        take = slice(int(a), int(b), how.decimate)
+        names = ("q", "dq", "ddq", "tau", "live_dq")
+        q, dq, ddq, tau, live = (np.ascontiguousarray(part[k][take]) for k in names)
+        at, anchor = np.ascontiguousarray(times[take]), int(rows[a]) // int(how.decimate)
+        head = stretch.label, rate / how.decimate, rows[take], at
+        runs.append(Run(*head, q, dq, ddq, tau, anchor, live_dq=live, band=band))
+    return runs, left_out
 
 
 def _is_smooth(part: Mapping[str, Array], frequency: float, rate: float) -> bool:
@@ -186,24 +192,6 @@ def _is_smooth(part: Mapping[str, Array], frequency: float, rate: float) -> bool
         if not (np.sum(power[:, high], axis=1) <= FAINT * power.sum(axis=1)).all():
             return False
     return True
-
-
-def _resample(
-    t: Array, values: Mapping[str, Array], stretch: Stretch, how: SignalProcessing
-) -> tuple[Array, Rows, float, dict[str, Array]]:
-    """Times, rows of the log, rate and signals of a segment, on an even grid if necessary."""
-    rows = stretch.rows
-    part = {kind: signal[rows] for kind, signal in values.items()}
-    if how.filtering == "signals":
-        return t[rows], rows, stretch.rate, part
-    grid = even_grid(t[rows])
-    rate = (len(grid.t) - 1) / (grid.t[-1] - grid.t[0]) if len(grid.t) > 1 else stretch.rate
-    return (
-        grid.t,
-        rows[grid.nearest],
-        float(rate),
-        {k: grid.resample(k, x) for k, x in part.items()},
-    )
 
 
 def _differentiate(
@@ -247,21 +235,3 @@ def _trim_length(how: SignalProcessing, rate: float, derived: bool) -> int:
         return max(least, int(np.ceil(how.trim * rate - signals.WHOLE)))
     cutoff = how.low_pass_cutoff(rate)
     return least if cutoff is None else max(least, signals.settling_samples(cutoff, rate))
-
-
-def _split_kept_rows(
-    part: dict[str, Array], stretch: Stretch, t: Array, keep: Mask, decimate: int
-) -> list[Run]:
-    """The kept rows as runs, one per consecutive block."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], keep, [False]]).astype(np.int8)))
-    runs = []
-    for a, b in zip(edges[::2], edges[1::2], strict=True):
-        take = slice(int(a), int(b), decimate)
-        rows = stretch.rows[take]
-        names = ("q", "dq", "ddq", "tau", "live_dq")
-        q, dq, ddq, tau, live = (np.ascontiguousarray(part[k][take]) for k in names)
-        times = np.ascontiguousarray(t[take])
-        rate, anchor = stretch.rate / decimate, int(rows[0]) // int(decimate)
-        run = Run(stretch.label, rate, rows, times, q, dq, ddq, tau, anchor, live_dq=live)
-        runs.append(run)
-    return runs

@@ -10,7 +10,7 @@ logged, ``contact_<contact>`` says when it touches, 1 or 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -129,10 +129,15 @@ def check_names(
     flagged = {c[8:]: c for c in names if c.startswith("contact_")}
     unknown = {k: c for k, c in {**logged, **flagged}.items() if k not in contacts}
     if unknown:
-        places = {k: _suggest_link(robot, k) for k in sorted(unknown)}
-        said = ", ".join(
-            f"{k!r}: {'...' if link is None else repr(link)}" for k, link in places.items()
-        )
+        # The link at the end of a limb may be meant, where one has a name like the contact's.
+        parents = {body.parent for body in robot.bodies}
+        ends = [b for b in robot.bodies if b.name not in parents]
+        limbs = [b.members[-1].name if b.members else b.name for b in ends]
+        places = []
+        for k in sorted(unknown):
+            alike = [n for n in limbs if k.lower() in n.lower() or n.lower() in k.lower()]
+            places.append(f"{k!r}: {repr(alike[0]) if len(alike) == 1 else '...'}")
+        said = ", ".join(places)
         raise LogError(
             f"the log has the contact{'s' * (len(unknown) > 1)} {', '.join(sorted(unknown))}, but "
             f"not where on the robot; name the link whose origin touches: contacts={{{said}}}",
@@ -143,43 +148,6 @@ def check_names(
             find_link(robot, touch.body)
         except InputError as error:
             raise InputError(f"contact {name!r}: {error}", link=touch.body) from None
-
-
-def _suggest_link(robot: Robot, contact: str) -> str | None:
-    """The link at the end of a limb whose name is like a contact's, where there is one."""
-    parents = {body.parent for body in robot.bodies}
-    ends = [b.members[-1].name if b.members else b.name for b in robot.bodies]
-    ends = [n for n, b in zip(ends, robot.bodies, strict=True) if b.name not in parents]
-    alike = [n for n in ends if contact.lower() in n.lower() or n.lower() in contact.lower()]
-    return alike[0] if len(alike) == 1 else None
-
-
-def log_arrays(
-    df: pd.DataFrame,
-    robot: Robot,
-    imu: Imu | None,
-    contacts: Mapping[str, ContactSensor],
-    torque: bool,
-    drop: Collection[str] = (),
-) -> dict[str, Array]:
-    """The log's signals as arrays, with orientation as flattened matrices."""
-    joints = [b.joint for b in robot.bodies if b.dof == 1]
-    expected = {"q": [f"q_{j}" for j in joints], "tau": [f"tau_{j}" for j in joints]}
-    if imu is not None:
-        expected |= {kind: [f"{kind}_{a}" for a in XYZ] for kind in ("gyro", "acc")}
-    else:
-        expected["place"] = [f"base_{a}" for a in XYZ]
-    expected |= {f"force_{name}": [f"force_{name}_{a}" for a in XYZ] for name in contacts}
-    absent = [] if torque else expected.pop("tau")
-    out = {kind: stack_columns(df, names, drop) for kind, names in expected.items()}
-    if absent:
-        out["tau"] = np.full((len(df), len(absent)), np.nan)
-    if imu is None or any(touch.axes == "world" for touch in contacts.values()):
-        quaternion = stack_columns(df, [f"base_q{a}" for a in "xyzw"], drop)
-        out["turn"] = np.full((len(df), 9), np.nan)
-        known = np.isfinite(quaternion).all(axis=1)
-        out["turn"][known] = rotation_matrices(quaternion[known]).reshape(-1, 9)
-    return out
 
 
 def stack_columns(df: pd.DataFrame, names: Sequence[str], drop: Collection[str] = ()) -> Array:
@@ -432,7 +400,22 @@ class FloatingColumns:
         forceless = {k for k in contacts if f"force_{k}_x" not in df}
         unknown = {k: v for k, v in contacts.items() if k in forceless and f"contact_{k}" in df}
         contacts = {k: v for k, v in contacts.items() if k not in unknown}
-        columns = log_arrays(df, robot, imu, contacts, torque, drop)
+        joints = [b.joint for b in robot.bodies if b.dof == 1]
+        expected = {"q": [f"q_{j}" for j in joints], "tau": [f"tau_{j}" for j in joints]}
+        if imu is not None:
+            expected |= {kind: [f"{kind}_{a}" for a in XYZ] for kind in ("gyro", "acc")}
+        else:
+            expected["place"] = [f"base_{a}" for a in XYZ]
+        expected |= {f"force_{name}": [f"force_{name}_{a}" for a in XYZ] for name in contacts}
+        absent = [] if torque else expected.pop("tau")
+        columns = {kind: stack_columns(df, names, drop) for kind, names in expected.items()}
+        if absent:
+            columns["tau"] = np.full((len(df), len(absent)), np.nan)
+        if imu is None or any(touch.axes == "world" for touch in contacts.values()):
+            quaternion = stack_columns(df, [f"base_q{a}" for a in "xyzw"], drop)
+            columns["turn"] = np.full((len(df), 9), np.nan)
+            known = np.isfinite(quaternion).all(axis=1)
+            columns["turn"][known] = rotation_matrices(quaternion[known]).reshape(-1, 9)
         columns |= {f"contact_{k}": stack_columns(df, [f"contact_{k}"], drop) for k in unknown}
         read = [cells for kind, cells in columns.items() if torque or kind != "tau"]
         usable = np.asarray(np.isfinite(np.hstack(read)).all(axis=1))
@@ -490,7 +473,20 @@ class FloatingColumns:
             pose = np.broadcast_to(home, (len(q), 3, 3))
         else:
             pose = part["turn"].reshape(-1, 3, 3)
-            motion = _base_motion_from_pose(robot, joints, part["place"], pose, smooth, rate)
+            # By differences of the pose: rotations between neighbours, then smooth.
+            steps = rotation_vectors(np.swapaxes(pose[:-1], 1, 2) @ pose[1:]) * rate
+            between = np.concatenate([steps[:1], (steps[1:] + steps[:-1]) / 2, steps[-1:]])
+            omega, spot = smooth(between), smooth(part["place"])
+            slopes = first_difference(spot, rate), second_difference(spot, rate)
+            speed, push = (np.einsum("nji,nj->ni", pose, x) for x in slopes)
+            motion = floating_motion(
+                robot,
+                joints,
+                rotation=pose,
+                position=spot,
+                twist=np.hstack([omega, speed]),
+                acceleration=np.hstack([first_difference(omega, rate), push]),
+            )
         touched = [
             Contact(touch.body, touch.position, np.einsum("nij,nj->ni", pose, steady(force)))
             for touch, force in base_forces(part, self.contacts)
@@ -512,27 +508,3 @@ def base_forces(
         if touch.axes == "world" and "turn" in part:
             force = np.einsum("nji,nj->ni", part["turn"].reshape(-1, 3, 3), force)
         yield touch, force
-
-
-def _base_motion_from_pose(
-    robot: Robot,
-    joints: tuple[Array, Array, Array],
-    place: Array,
-    turn: Array,
-    smooth: Callable[[Array], Array],
-    rate: float,
-) -> FloatingMotion:
-    """The base's motion by differences of its pose: rotations between neighbours, then smooth."""
-    steps = rotation_vectors(np.swapaxes(turn[:-1], 1, 2) @ turn[1:]) * rate
-    between = np.concatenate([steps[:1], (steps[1:] + steps[:-1]) / 2, steps[-1:]])
-    omega, spot = smooth(between), smooth(place)
-    twist = np.hstack([omega, np.einsum("nji,nj->ni", turn, first_difference(spot, rate))])
-    push = np.einsum("nji,nj->ni", turn, second_difference(spot, rate))
-    return floating_motion(
-        robot,
-        joints,
-        rotation=turn,
-        position=spot,
-        twist=twist,
-        acceleration=np.hstack([first_difference(omega, rate), push]),
-    )

@@ -10,7 +10,6 @@ what was done.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -120,7 +119,14 @@ def motion_from_signals(
         frequency = equation_cutoff(stretches, chosen["cutoff"])
     else:
         frequency, choice = find_cutoff(values, stretches, chosen["cutoff"])
-    how = replace(_signal_processing(frequency, chosen), complete={"dq", "ddq"} <= values.keys())
+    how = SignalProcessing(
+        frequency,
+        decimate=chosen["decimate"] or 1,
+        rest=RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"],
+        derivatives=chosen["derivative_cutoff"],
+        complete={"dq", "ddq"} <= values.keys(),
+        **{name: chosen[name] for name in ("filter_torque", "trim", "delay", "filtering")},
+    )
     mask = _exclusion_mask(df, t, chosen["exclude"])
     runs: list[Run] = []
     for stretch in stretches:
@@ -128,7 +134,15 @@ def motion_from_signals(
         runs += run
         excluded += left_out
     notes += choice + _derivation_notes(raw, how)
-    _check_enough_samples(runs, stretches, frequency)
+    if not runs:
+        longest = max((len(s.rows) for s in stretches), default=0)
+        at = f" at a cut-off of {frequency or 0:g} Hz (one period is cut from each end)"
+        raise NotEnoughDataError(
+            f"too few samples: of {len(stretches)} segment(s) without a gap the longest has "
+            f"{longest}, at least {MIN_SAMPLES} must remain after trimming{at if frequency else ''}"
+            "; record longer, or set trim=0 or cutoff=False",
+            rows=longest,
+        )
     if frequency is not None:
         notes += _rest_notes(runs, raw.layout.coordinates)
     head = raw.layout.coordinates, tuple(runs), frequency, as_notes(notes), tuple(excluded), len(df)
@@ -167,18 +181,6 @@ def _unpowered_notes(places: Sequence[ExcludedRows], t: Array) -> list[Note]:
     return [Note(text, "unpowered", rows=count)]
 
 
-def _signal_processing(frequency: float | None, chosen: Mapping[str, Any]) -> SignalProcessing:
-    """How every segment is processed; if the equations are filtered, no joint is put to rest."""
-    still = RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"]
-    return SignalProcessing(
-        frequency,
-        decimate=chosen["decimate"] or 1,
-        rest=still,
-        derivatives=chosen["derivative_cutoff"],
-        **{name: chosen[name] for name in ("filter_torque", "trim", "delay", "filtering")},
-    )
-
-
 def _find_stretches(
     df: pd.DataFrame, raw: Signals, usable: Mask, sort: bool, notes: list[Note], bridge: float
 ) -> tuple[list[Stretch], list[ExcludedRows]]:
@@ -194,7 +196,10 @@ def _find_stretches(
             if moved:
                 notes.append(Note(f"{moved} rows were put in order of time", "sorted", rows=moved))
             rows = rows[order]
-        repeats = _repeated_rows(raw, rows)
+        repeats = np.zeros(len(rows), dtype=bool)
+        for k in np.flatnonzero(np.diff(raw.t[rows]) == 0) + 1:
+            pairs = (x[rows[[k - 1, k]]] for x in raw.values.values())
+            repeats[k] = all(np.array_equal(before, now, equal_nan=True) for before, now in pairs)
         excluded += excluded_blocks(rows[repeats], "repeats the row before")
         rows = rows[~repeats]
         check_order(raw.t[rows], rows, label)
@@ -204,17 +209,6 @@ def _find_stretches(
             stretches += parts
             notes += said
     return stretches, excluded
-
-
-def _repeated_rows(raw: Signals, rows: Rows) -> Mask:
-    """Rows with the time and all the values of the row before."""
-    out = np.zeros(len(rows), dtype=bool)
-    same = np.flatnonzero(np.diff(raw.t[rows]) == 0) + 1
-    for k in same:
-        out[k] = all(
-            np.array_equal(x[rows[k]], x[rows[k - 1]], equal_nan=True) for x in raw.values.values()
-        )
-    return out
 
 
 def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
@@ -272,18 +266,3 @@ def _rest_notes(runs: Sequence[Run], names: Sequence[str]) -> list[Note]:
     resting = [f"{n} ({s:.0%})" for n, s in zip(names, still, strict=True) if s >= 0.01]
     text = f"at rest, velocity set to zero: {', '.join(resting)}"
     return [Note(text, "rest", joints=resting)] if resting else []
-
-
-def _check_enough_samples(
-    runs: Sequence[Run], stretches: Sequence[Stretch], cutoff: float | None
-) -> None:
-    if runs:
-        return
-    longest = max(len(s.rows) for s in stretches) if stretches else 0
-    why = f" at a cut-off of {cutoff:g} Hz (one period is cut from each end)" if cutoff else ""
-    raise NotEnoughDataError(
-        f"too few samples: of {len(stretches)} segment(s) without a gap the longest has "
-        f"{longest}, at least {MIN_SAMPLES} must remain after trimming{why}; record longer, or set "
-        "trim=0 or cutoff=False",
-        rows=longest,
-    )

@@ -99,20 +99,15 @@ def encoder_scale(values: Array) -> EncoderScale | None:
     turn = min(RESOLUTIONS, key=lambda n: abs(n - 360 / step))
     if abs(360 / step - turn) < OFF_STEP:
         return EncoderScale(np.pi / 180, "middle" if turn % 2 else "")
-    return _share_of_range(distinct, step)
-
-
-def _share_of_range(distinct: Array, step: float) -> EncoderScale | None:
-    """The scale of numbers in 0 .. 100 or -100 .. 100 of the calibrated range."""
     low, high = float(distinct[0]), float(distinct[-1])
     slack = OFF_STEP * step
-    for start, zero in ((0.0, "lower"), (-100.0, "middle")):
-        counts = (100.0 - start) / step
+    for start, zero in ((0.0, "lower"), (-100.0, "middle")):  # of the calibrated range, percent
+        share = (100.0 - start) / step
         inside = low > start - slack and high < 100.0 + slack
-        places = np.r_[counts, (distinct - start) / step]
+        places = np.r_[share, (distinct - start) / step]
         whole = np.abs(places - np.round(places)).max() < OFF_STEP
-        if inside and whole and LEAST_RANGE <= counts < COUNTS and round(counts) % DECIMAL:
-            return EncoderScale(2 * np.pi / COUNTS / step, zero, round(counts))
+        if inside and whole and LEAST_RANGE <= share < COUNTS and round(share) % DECIMAL:
+            return EncoderScale(2 * np.pi / COUNTS / step, zero, round(share))
     return None
 
 

@@ -88,7 +88,16 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
         tau = column("tau", joint) if "tau" in values else None
         largest = float(np.nanmax(np.abs(values["tau"]), initial=0.0)) if tau is not None else 0.0
         if tau is not None and np.nanmax(np.abs(tau), initial=0.0) > IDLE * largest:
-            _add_follower_torque(robot, joint, row, tau, values)
+            factors = robot.coupling_map.A[row]
+            if robot.closure is not None:
+                if row in robot.closure.conditions.affected_coordinates:
+                    raise LogError(
+                        f"joint {joint!r} is passive in a closed loop, but the log gives it a "
+                        "torque: joints with motors are independent with active=",
+                        joint=joint,
+                    )
+                factors = factors[robot.closure.active]
+            values["tau"] = values["tau"] + np.outer(np.nan_to_num(tau), factors)
             notes.append(
                 Note(f"the torque of joint {joint!r} acts on the joints that it follows", "follows")
             )
@@ -120,21 +129,6 @@ def _follower_deviation(robot: Robot, joint: str, q: Array, expected: Array, row
             row=int(rows[worst]),
         )
     return rms
-
-
-def _add_follower_torque(
-    robot: Robot, joint: str, row: int, tau: Array, values: dict[str, Array]
-) -> None:
-    if robot.closure is not None and row in robot.closure.conditions.affected_coordinates:
-        raise LogError(
-            f"joint {joint!r} is passive in a closed loop, but the log gives it a torque: joints "
-            "with motors are independent with active=",
-            joint=joint,
-        )
-    factors = robot.coupling_map.A[row]
-    if robot.closure is not None:
-        factors = factors[robot.closure.active]
-    values["tau"] = values["tau"] + np.outer(np.nan_to_num(tau), factors)
 
 
 GAP = 3.0
@@ -398,7 +392,12 @@ def _check_units(
     check_units(units, layout.coordinates)
     unknown = {c: u for n in said if n.code == UNKNOWN_UNITS for c, u in n.values["units"].items()}
     wrong: dict[str, tuple[Any, str]] = {}
-    for kind, key, column in _used_columns(layout, effort):
+    used = [("t", "t", layout.time)]  # kind, key in options, and column of all that is read
+    for place, columns in layout.columns.items():
+        kind = effort if place == "tau" else place
+        named = zip(layout.coordinates, columns, strict=False)  # all of them or none
+        used += [(kind, f"{kind}_{joint}", column) for joint, column in named]
+    for kind, key, column in used:
         if kind in units or key in units:
             continue
         known = layout.units.get(column, "")
@@ -410,16 +409,6 @@ def _check_units(
             wrong[key] = column, unknown[column]
     if wrong:
         raise _unit_error(layout, wrong)
-
-
-def _used_columns(layout: ColumnLayout, effort: str) -> list[tuple[str, str, Any]]:
-    """Kind, key in options, and column of everything that is read."""
-    pairs = [("t", "t", layout.time)]
-    for place, columns in layout.columns.items():
-        kind = effort if place == "tau" else place
-        named = zip(layout.coordinates, columns, strict=False)  # all of them or none
-        pairs += [(kind, f"{kind}_{joint}", column) for joint, column in named]
-    return pairs
 
 
 QUANTITIES = {**WORDS, COMMAND: "command", "t": "time"}

@@ -332,30 +332,19 @@ def quick_fingerprint(log: Recording) -> Hashable:
 
 
 def content_digest(log: Recording) -> str:
-    """SHA-256 of a log's content."""
-    if log.name and (is_regular(log.name) or is_folder(log.name)):
-        return _digest_of_file(log.name)
-    return _digest_of_frame(log.frame)
-
-
-def _digest_of_file(path: str) -> str:
-    """Of a file's bytes; of a folder's files, names included."""
-    digest = hashlib.sha256()
-    inside = sorted(p for p in Path(path).rglob("*") if is_regular(p)) if is_folder(path) else []
-    for file in inside or [Path(path)]:
-        if inside:
-            digest.update(os.fsencode(f"{file.relative_to(path)}\0"))
-        with open_for_reading(file, sys.maxsize) as stream:
-            while block := stream.read(BLOCK):
-                digest.update(block)
-    return digest.hexdigest()
-
-
-def _digest_of_frame(frame: pd.DataFrame) -> str:
-    """Of names and cells."""
-    digest = hashlib.sha256()
-    for name in frame.columns:
-        column = frame[name].to_numpy()
+    """SHA-256 of a file's bytes, of a folder's files, or of a table's names and cells."""
+    digest, path = hashlib.sha256(), log.name
+    if path and (is_regular(path) or is_folder(path)):
+        files = sorted(p for p in Path(path).rglob("*") if is_regular(p)) if is_folder(path) else []
+        for file in files or [Path(path)]:
+            if files:
+                digest.update(os.fsencode(f"{file.relative_to(path)}\0"))
+            with open_for_reading(file, sys.maxsize) as stream:
+                while block := stream.read(BLOCK):
+                    digest.update(block)
+        return digest.hexdigest()
+    for name in log.frame.columns:
+        column = log.frame[name].to_numpy()
         digest.update(str(name).encode("utf-8", "surrogatepass"))
         is_plain = column.dtype.kind in "fiub"
         digest.update(column.tobytes() if is_plain else repr(column.tolist()).encode())

@@ -66,9 +66,12 @@ def standard_table(
     plain.attrs = {}
     plain, said = name_lists(_spread_lists(plain), scales)
     notes += said
-    if padded:
-        plain, said = _without_padding(plain)
-        notes += said
+    if padded and len(plain) and plain.iloc[-1].isna().all():
+        filled = np.flatnonzero(plain.notna().to_numpy().any(axis=1))
+        last = int(filled[-1]) + 1 if filled.size else 0
+        text = f"{len(plain) - last} row(s) at the end are empty and left out"
+        notes.append(Note(text, "padding", rows=len(plain) - last))
+        plain = plain.iloc[:last]
     names, written = _split_headers(plain, joints)
     plain = plain.set_axis(names, axis="columns")
     plain, said = _convert_to_si(plain, written, units)
@@ -152,16 +155,6 @@ def _stack_lists(column: pd.Series[Any], length: int) -> Any:
     except (TypeError, ValueError):
         raise LogError(f"column {column.name!r} holds lists of something else than numbers",
                        column=column.name) from None  # fmt: skip
-
-
-def _without_padding(df: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
-    """Without rows at the end that have no cell at all."""
-    if not len(df) or not df.iloc[-1].isna().all():
-        return df, []
-    filled = np.flatnonzero(df.notna().to_numpy().any(axis=1))
-    last = int(filled[-1]) + 1 if filled.size else 0
-    text = f"{len(df) - last} row(s) at the end are empty and left out"
-    return df.iloc[:last], [Note(text, "padding", rows=len(df) - last)]
 
 
 def _split_headers(df: pd.DataFrame, joints: Sequence[str]) -> tuple[list[Any], dict[Any, str]]:

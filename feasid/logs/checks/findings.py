@@ -43,17 +43,13 @@ class Finding:
 
     def __str__(self) -> str:
         where = f" [{', '.join(self.joints)}]" if self.joints else ""
-        remedy = f"\n        -> {self.remedy}{self._gain_text}" if self.remedy else ""
-        return f"{self.level:7} {self.code}{where}: {self.message}{remedy}"
-
-    @property
-    def _gain_text(self) -> str:
-        """How much better a fit with the remedy predicts held-out segments, as text."""
-        if self.gain is None:
-            return ""
+        gain = (
+            "" if self.gain is None else f" (lowers the cross-validation error by {self.gain:.0%})"
+        )
         if self.gain == 1.0:
-            return " (without it no model can be fitted)"
-        return f" (lowers the cross-validation error by {self.gain:.0%})"
+            gain = " (without it no model can be fitted)"
+        remedy = f"\n        -> {self.remedy}{gain}" if self.remedy else ""
+        return f"{self.level:7} {self.code}{where}: {self.message}{remedy}"
 
 
 @checked_methods

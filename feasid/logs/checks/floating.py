@@ -233,18 +233,12 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
     return [_finding("imu-axes", text, remedy, rotation=turn.tolist())]
 
 
-def _right_angle_rotations() -> list[Array]:
-    """The 24 rotations by right angles, none at all first."""
-    out = []
-    for order, signs in product(permutations(range(3)), product((1.0, -1.0), repeat=3)):
-        turn = np.zeros((3, 3))
-        turn[range(3), order] = signs
-        if np.linalg.det(turn) > 0:
-            out.append(turn)
-    return out
-
-
-TURNS = _right_angle_rotations()
+TURNS = [
+    turn
+    for order, signs in product(permutations(range(3)), product((1.0, -1.0), repeat=3))
+    if np.linalg.det(turn := np.eye(3)[[*order]] * np.array(signs)[:, None]) > 0
+]
+"""The 24 rotations by right angles, none at all first."""
 
 
 def _finding(

@@ -263,7 +263,13 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
         return []
     if where.kind in ("q", "tau") and np.ptp(finite) == 0:
         return [_dead_signal_finding(float(finite[0]), where)]
-    findings = _check_coarse(finite, where)
+    findings, levels = [], np.unique(finite)
+    step = float(np.diff(levels).min(initial=np.inf))
+    few = len(finite) >= 50 and 2 <= len(levels) < len(finite) / 10
+    if few and step > COARSE * float(finite.std()):
+        text = f"has only {len(levels)} levels, {step:.3g} apart: quantised"
+        remedy = "log with more digits or a lower cut-off"
+        findings.append(where.finding("coarse", "note", text, remedy))
     if where.kind not in ("q", "tau"):
         return findings
     stuck: list[tuple[int, int]] = []
@@ -286,7 +292,17 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
         remedy = f"exclude={_format_intervals(stuck, where.t)}"
         message = f"{text}: a stuck signal"
         findings.append(where.finding("stuck", "warning", message, remedy, stuck))
-    findings += _clipping_findings(clipped, values, where)
+    count = sum(b - a + 1 for a, b in clipped)
+    if count > CLIPPED_SHARE * len(values):
+        reached = sorted({round(float(values[a]), 6) for a, _ in clipped})
+        text = f"stays at its extreme {', '.join(f'{v:g}' for v in reached)} in {count} samples "
+        text += f"({count / len(values):.1%}): saturated or clipped"
+        if _lost_time(clipped, where.t) <= MOST_LEFT_OUT * float(np.ptp(where.t)):
+            remedy = f"exclude={_format_intervals(clipped, where.t)}"
+            options: dict[str, Any] | None = None
+        else:
+            remedy, options = "record a slower motion; too much would be left out by exclude=", {}
+        findings.append(where.finding("saturated", "warning", text, remedy, clipped, options))
     if spikes:
         row = spikes[0][0]
         text = f"has {len(spikes)} single sample(s) far off their neighbours, first row {row}"
@@ -305,22 +321,6 @@ def _dead_signal_finding(value: float, where: _ColumnPlace) -> Finding:
     remedy = advice.get(where.kind, "check the sensor and the recording")
     options = {"measured": measured} if where.kind == "tau" and measured else {}
     return where.finding("dead", level, f"is {value:g} in all rows", remedy, (), options)
-
-
-def _clipping_findings(
-    spans: Sequence[tuple[int, int]], values: Array, where: _ColumnPlace
-) -> list[Finding]:
-    count = sum(b - a + 1 for a, b in spans)
-    if count <= CLIPPED_SHARE * len(values):
-        return []
-    levels = sorted({round(float(values[a]), 6) for a, _ in spans})
-    few = _lost_time(spans, where.t) <= MOST_LEFT_OUT * float(np.ptp(where.t))
-    text = f"stays at its extreme {', '.join(f'{v:g}' for v in levels)} in {count} samples "
-    text += f"({count / len(values):.1%}): saturated or clipped"
-    remedy = "record a slower motion; too much would be left out by exclude="
-    if few:
-        remedy = f"exclude={_format_intervals(spans, where.t)}"
-    return [where.finding("saturated", "warning", text, remedy, spans, None if few else {})]
 
 
 def _plateaus(x: Array) -> list[tuple[int, int]]:
@@ -367,17 +367,6 @@ def _spikes(x: Array) -> list[int]:
         for k in large
         if abs(x[k + 1] - x[k - 1]) < 0.5 * min(abs(x[k] - x[k - 1]), abs(x[k] - x[k + 1]))
     ]
-
-
-def _check_coarse(x: Array, where: _ColumnPlace) -> list[Finding]:
-    levels = np.unique(x)
-    if len(levels) < 2 or len(x) < 50:
-        return []
-    step = float(np.diff(levels).min())
-    if len(levels) * 10 < len(x) and step > COARSE * float(x.std()):
-        text = f"has only {len(levels)} levels, {step:.3g} apart: quantised"
-        return [where.finding("coarse", "note", text, "log with more digits or a lower cut-off")]
-    return []
 
 
 def check_range(raw: Signals, robot: Robot) -> list[Finding]:

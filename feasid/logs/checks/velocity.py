@@ -33,7 +33,10 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
     if "dq" not in raw.values:
         return []
     in_degrees = {f.joints[0] for f in known if f.code == "degrees"}
-    derived, logged = _smoothed_velocities(raw, runs, _rows_with_other_findings(raw, known))
+    aside = np.zeros(len(raw.t), dtype=bool)
+    for first, last in (s for f in known if f.code in ("stuck", "spike", "nan") for s in f.rows):
+        aside[first : last + 1] = True
+    derived, logged = _smoothed_velocities(raw, runs, aside)
     if derived is None or logged is None:
         return []
     names = raw.layout.coordinates
@@ -56,16 +59,6 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
     for i in scaled:
         findings += _scale_findings(raw, i, logged[:, i], derived[:, i], few)
     return findings
-
-
-def _rows_with_other_findings(raw: Signals, known: Sequence[Finding]) -> Mask:
-    """Rows that another finding reports as wrong."""
-    out = np.zeros(len(raw.t), dtype=bool)
-    for finding in known:
-        if finding.code in ("stuck", "spike", "nan"):
-            for first, last in finding.rows:
-                out[first : last + 1] = True
-    return out
 
 
 def _smoothed_velocities(

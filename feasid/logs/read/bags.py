@@ -89,7 +89,20 @@ def read_bag(
         raise
     except Exception as error:  # libraries' errors have no common base
         raise LogError(f"{path}: damaged or no ROS 2 bag: {error}", path=str(path)) from error
-    _check_topics(reader.topics, topic, bool(joints), str(path))
+    topics = sorted({name for name, kind in reader.topics if kind == JOINT_STATE})
+    if not topics:
+        there = ", ".join(sorted(f"{name} ({kind})" for name, kind in reader.topics)) or "nothing"
+        text = f"{path}: no topic of type {JOINT_STATE}; there is {there}"
+        raise InputError(text, path=str(path))
+    if topic is None and len(topics) > 1 and not joints:
+        raise InputError(
+            f"{path}: joint states on several topics; choose one, such as topic={topics[0]!r}: "
+            f"{', '.join(topics)}",
+            path=str(path),
+        )
+    if topic is not None and topic not in topics:
+        hint = did_you_mean(topic, topics)
+        raise InputError(f"{path}: no joint states on {topic!r}{hint}", path=str(path))
     if not tracks_by_topic:
         raise LogError(f"{path}: the topic has no messages", path=str(path))
     topic_of_joints = _find_topic_of_joints(tracks_by_topic, joints, str(path))
@@ -130,28 +143,6 @@ def _find_topic_of_joints(
         f"one, such as topic={(complete or [*found])[0]!r}: {', '.join(listed)}",
         path=path,
     )
-
-
-def _check_topics(
-    known: Collection[tuple[str, str]], topic: str | None, every: bool, path: str
-) -> None:
-    """Refuse a bag without joint states, or with several topics of which none is chosen."""
-    topics = sorted({name for name, kind in known if kind == JOINT_STATE})
-    if not topics:
-        listed = sorted(f"{name} ({kind})" for name, kind in known)
-        raise InputError(
-            f"{path}: no topic of type {JOINT_STATE}; there is {', '.join(listed) or 'nothing'}",
-            path=path,
-        )
-    if topic is None and len(topics) > 1 and not every:
-        raise InputError(
-            f"{path}: joint states on several topics; choose one, such as topic={topics[0]!r}: "
-            f"{', '.join(topics)}",
-            path=path,
-        )
-    if topic is not None and topic not in topics:
-        hint = did_you_mean(topic, topics)
-        raise InputError(f"{path}: no joint states on {topic!r}{hint}", path=path)
 
 
 def _decode(store: Any, raw: bytes, path: str) -> Any:

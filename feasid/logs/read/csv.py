@@ -98,7 +98,15 @@ def scan_csv(
     if b"\0" in data:
         at = data.index(b"\0")
         raise LogError(f"{path}: not a text file (NUL byte at offset {at})", path=path, offset=at)
-    _refuse_stray_carriage_returns(data, path)
+    if RETURN in data and FEED not in data:
+        raise LogError(
+            f"{path}: its lines end with carriage returns alone, as on old Macs; save it with "
+            "line feeds",
+            path=path,
+        )
+    if lone := LONE_RETURN.search(data):  # pandas would begin a new row there
+        line = data.count(FEED, 0, lone.start()) + 1
+        raise _line_error(path, line, "a carriage return stands inside the line")
     lines = _Lines(data, path)
     header = _read_header(lines, delimiter, names, decimal)
     columns, notes = header.names, header.notes
@@ -208,19 +216,6 @@ def _read_header(
         notes.append(f"line {lines.line} holds units: {', '.join(units)}")
         lines.go_to_next()
     return _Header(first, delimiter, units, fields, notes)
-
-
-def _refuse_stray_carriage_returns(data: bytes, path: str) -> None:
-    """A carriage return that ends no line: pandas would begin a new row there."""
-    if RETURN in data and FEED not in data:
-        raise LogError(
-            f"{path}: its lines end with carriage returns alone, as on old Macs; save it with "
-            "line feeds",
-            path=path,
-        )
-    if lone := LONE_RETURN.search(data):
-        line = data.count(FEED, 0, lone.start()) + 1
-        raise _line_error(path, line, "a carriage return stands inside the line")
 
 
 def _split_fields(text: str, delimiter: str) -> list[str]:

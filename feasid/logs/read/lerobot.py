@@ -40,31 +40,19 @@ def read_lerobot(path: Path, how: LogReading) -> pd.DataFrame:
                 path=str(path),
             )
         frames.append(frame)
-    df = pd.concat(frames, ignore_index=True)
-    labels = {
-        f"{name}_{k + 1}": f"{name}_{joint}"
-        for name, joints in _names_of_lists(path).items()
-        if name in LISTS and {*how.joints} <= {*joints}
-        for k, joint in enumerate(joints)
-    }
-    return df.rename(columns=labels if how.joints else {})
-
-
-def _names_of_lists(path: Path) -> dict[str, list[str]]:
-    """Names of joints in the order of every list, as far as the dataset says them."""
-    file = path / "meta" / "info.json"
+    file, labels = path / "meta" / "info.json", dict[str, str]()
     text = read_whole(file, MOST_INFO)
     try:
-        features = json.loads(text)["features"].items()
-        lists = {str(name): feature.get("names") or [] for name, feature in features}
-        for name, joints in lists.items():
-            if isinstance(joints, dict):  # lists by group
-                lists[name] = [
-                    j for group in joints.values() if isinstance(group, list) for j in group
-                ]
-        return {name: [ENDINGS.sub("", str(j)) for j in joints] for name, joints in lists.items()}
+        for name, feature in json.loads(text)["features"].items():
+            parts = feature.get("names") or []
+            if isinstance(parts, dict):  # lists by group
+                parts = [j for group in parts.values() if isinstance(group, list) for j in group]
+            joints = [ENDINGS.sub("", str(j)) for j in parts]
+            if how.joints and name in LISTS and {*how.joints} <= {*joints}:
+                labels |= {f"{name}_{k}": f"{name}_{joint}" for k, joint in enumerate(joints, 1)}
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise LogError(f"{file}: no description of a LeRobot dataset", path=str(file)) from error
+    return pd.concat(frames, ignore_index=True).rename(columns=labels)
 
 
 register_format(

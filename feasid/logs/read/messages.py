@@ -146,7 +146,14 @@ class BagReader:
                     path=str(path),
                 )
             for table in ("topics", "messages"):
-                _check_plain_table(database, table, path)
+                # Views, virtual tables and computed columns execute code of the file.
+                query = "SELECT sql FROM sqlite_master WHERE lower(name) = ?"
+                texts = [str(sql) for (sql,) in database.execute(query, [table])]
+                columns = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
+                is_plain = len(texts) == 1 and texts[0].startswith("CREATE TABLE")
+                if not is_plain or any(hidden for *_, hidden in columns):
+                    text = f"{path}: damaged or no ROS 2 bag: no plain table {table!r}"
+                    raise LogError(text, path=str(path))
             channels = {}
             for number, topic, kind in database.execute("SELECT id, name, type FROM topics"):
                 if self._is_wanted(str(topic), str(kind)):
@@ -260,16 +267,6 @@ def _records_within(
 def _string(content: memoryview, at: int) -> str:
     (length,) = struct.unpack_from("<I", content, at)
     return bytes(content[at + 4 : at + 4 + length]).decode()
-
-
-def _check_plain_table(database: sqlite3.Connection, table: str, path: Path) -> None:
-    """Refuse views, virtual tables and computed columns: they execute code of the file."""
-    query = "SELECT sql FROM sqlite_master WHERE lower(name) = ?"
-    texts = [str(sql) for (sql,) in database.execute(query, [table])]
-    columns = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
-    is_plain = len(texts) == 1 and texts[0].startswith("CREATE TABLE")
-    if not is_plain or any(hidden for *_, hidden in columns):
-        raise LogError(f"{path}: damaged or no ROS 2 bag: no plain table {table!r}", path=str(path))
 
 
 def _too_large(path: Path, start: int, size: int, most: int) -> LimitError:
