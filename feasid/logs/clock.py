@@ -20,26 +20,19 @@ from feasid.logs.units import unit_factor
 if TYPE_CHECKING:
     import pandas as pd
 
-GAP = 1.5
-"""A step longer than this many median steps is a gap: at least one sample is missing."""
-
-SINGLE_GAP = 2.5
-"""Median steps of a gap in which one sample is missing, jitter included."""
-
-JITTER = 0.2
-"""Steps that differ by more than this share from the median are reported."""
+GAP = 1.5  #: A step longer than this many median steps is a gap: at least one sample is missing.
+SINGLE_GAP = 2.5  #: Median steps of a gap in which one sample is missing, jitter included.
+JITTER = 0.2  #: Steps that differ by more than this share from the median are reported.
 
 MIN_ROWS_BEFORE_RESTART = 10
 """A clock that goes back to its start after this many rows has restarted."""
 
-MAX_STEP_IN_SECONDS = 0.5
-"""A median step beyond this [s] means that the unit is not seconds."""
+MAX_STEP_IN_SECONDS = 0.5  #: A median step beyond this [s] means that the unit is not seconds.
 
 SHUFFLED_SHARE = 0.1
 """Share of steps back beyond which rows are out of order, and steps are those of sorted times."""
 
-CLOCK = re.compile(r"\s*\d{1,3}:\d\d:\d\d")
-"""Text of a time without a date."""
+CLOCK = re.compile(r"\s*\d{1,3}:\d\d:\d\d")  #: Text of a time without a date.
 
 TICKS = (("ms", 1e-3, 0.5), ("us", 1e-6, 50.0), ("ns", 1e-9, 50_000.0))
 """Unit, its length [s] and the smallest median step that is taken for it."""
@@ -251,14 +244,9 @@ def split_at_gaps(
     return parts, notes
 
 
-EVEN = 0.02
-"""Stamps this close to the grid, as a share of the step, lie on it."""
-
-QUANTUM = 1e-7
-"""Resolution [s] below which time stamps are not rounded on purpose."""
-
-FEWEST = 4
-"""Samples from which a cubic can be drawn."""
+EVEN = 0.02  #: Stamps this close to the grid, as a share of the step, lie on it.
+QUANTUM = 1e-7  #: Resolution [s] below which time stamps are not rounded on purpose.
+FEWEST = 4  #: Samples from which a cubic can be drawn.
 
 SMOOTH = ("q", "dq", "ddq")
 """Kinds of signals that are drawn through their samples by cubic splines."""

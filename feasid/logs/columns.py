@@ -46,11 +46,8 @@ WAYS = {
 
 WORDS = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
 
-MOST_BITS = 1024
-"""Of an integer that a floating-point number may still hold."""
-
-SHOWN = 3
-"""Rows that a message quotes before it says how many more there are."""
+MOST_BITS = 1024  #: Of an integer that a floating-point number may still hold.
+SHOWN = 3  #: Rows that a message quotes before it says how many more there are.
 
 
 @dataclass(frozen=True)

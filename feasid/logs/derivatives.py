@@ -15,11 +15,8 @@ from feasid.logs.clock import Stretch, even_grid
 from feasid.logs.filters import smooth_and_differentiate
 from feasid.logs.motion import ExcludedRows, Run, excluded_blocks
 
-MIN_SAMPLES = 8
-"""Samples that a segment must keep after its ends are trimmed."""
-
-SHORTEST_REST = 0.05
-"""A joint that is slow for a shorter time [s] is taken to be turning round."""
+MIN_SAMPLES = 8  #: Samples that a segment must keep after its ends are trimmed.
+SHORTEST_REST = 0.05  #: A joint that is slow for a shorter time [s] is taken to be turning round.
 
 EQUATION_CUTOFF = 8.0
 """Where both sides of the equations are cut off [Hz] unless the caller says otherwise: 3 to 12 Hz
@@ -29,8 +26,7 @@ DERIVATIVE_CUTOFF = 40.0
 """Cut-off [Hz] of the low-pass before positions and velocities are differentiated, when the
 equations are filtered afterwards: it only keeps the quantisation of encoders small ..."""
 
-DERIVATIVE_SHARE = 0.4
-"""... and at most this share of the sampling rate."""
+DERIVATIVE_SHARE = 0.4  #: ... and at most this share of the sampling rate.
 
 EQUATION_SHARE = 0.2
 """The default cut-off of the equations stays below this share of the sampling rate."""
@@ -38,8 +34,7 @@ EQUATION_SHARE = 0.2
 BRIDGED_SHARE = 0.25
 """Gaps of at most this share of a period of the equations' cut-off are bridged."""
 
-PIECE, PIECES = 4096, 8
-"""Length and number of the pieces of a segment whose spectra are computed."""
+PIECE, PIECES = 4096, 8  #: Length and number of the pieces of a segment whose spectra are computed.
 
 FAINT = 1e-6
 """Share of a signal's power above the usual low-pass with which it is as smooth as behind it: the

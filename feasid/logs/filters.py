@@ -13,41 +13,27 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 
-ORDER = 3
-"""Order of the Butterworth filter, as in section 5.2.2 of Sousa and Cortesao (2014)."""
+ORDER = 3  #: Order of the Butterworth filter, as in section 5.2.2 of Sousa and Cortesao (2014).
 
 LOWEST_CUTOFF = 5.0
 """Lowest automatic cut-off [Hz]: slower filters smear the reversals of friction of an arm."""
 
-MARGIN = 5.0
-"""The automatic cut-off is this many times the highest frequency of the motion."""
-
-POWER = 0.95
-"""Share of the velocity's power that defines the highest frequency of the motion."""
-
-SIGNAL_TO_NOISE = 30.0
-"""Power over the noise floor from which a frequency counts as motion."""
+MARGIN = 5.0  #: The automatic cut-off is this many times the highest frequency of the motion.
+POWER = 0.95  #: Share of the velocity's power that defines the highest frequency of the motion.
+SIGNAL_TO_NOISE = 30.0  #: Power over the noise floor from which a frequency counts as motion.
 
 HEADROOM = 3.0
 """The cut-off need not be higher than this many times the highest visible frequency."""
 
-OCTAVE_FROM = 1.0
-"""Gaps between lines of the spectrum may be an octave and this wide [Hz]."""
-
-SMOOTHING = 9
-"""Neighbouring frequencies over which a spectrum is summed before it is judged."""
-
-EXTENSION = 3
-"""Periods of the cut-off over which the ends are extended."""
-
-SHORTEST = 64
-"""Number of samples from which a spectrum is reliable."""
+OCTAVE_FROM = 1.0  #: Gaps between lines of the spectrum may be an octave and this wide [Hz].
+SMOOTHING = 9  #: Neighbouring frequencies over which a spectrum is summed before it is judged.
+EXTENSION = 3  #: Periods of the cut-off over which the ends are extended.
+SHORTEST = 64  #: Number of samples from which a spectrum is reliable.
 
 WHOLE = 1e-6
 """A count this close above a whole number is that number: rates carry rounding of time stamps."""
 
-HIGHEST_SHARE = 0.2
-"""The automatic cut-off stays below this share of the sampling rate."""
+HIGHEST_SHARE = 0.2  #: The automatic cut-off stays below this share of the sampling rate.
 
 
 def settling_samples(cutoff: float, rate: float) -> int:

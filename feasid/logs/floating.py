@@ -173,8 +173,7 @@ def stack_columns(df: pd.DataFrame, names: Sequence[str], drop: Collection[str] 
     return np.where(finite & ~absurd, values, np.nan)
 
 
-TOUCHES = 0.5
-"""Above this a column ``contact_<contact>`` says that it touches."""
+TOUCHES = 0.5  #: Above this a column ``contact_<contact>`` says that it touches.
 
 USED = {"topic", "rate", "corrupt", "nan", "cutoff", "filtering", "derivative_cutoff"}
 """Options that logs of floating robots share with other logs."""

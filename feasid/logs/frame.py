@@ -45,11 +45,8 @@ if TYPE_CHECKING:
 
 FILTER = "zero-phase third-order Butterworth low-pass"
 
-STILL = 1e-3
-"""Share of a joint's range within which it stands, encoders' noise included."""
-
-SHORTEST_BRAKE = 0.1
-"""Time from which torques of exactly zero say that the motors are off [s]."""
+STILL = 1e-3  #: Share of a joint's range within which it stands, encoders' noise included.
+SHORTEST_BRAKE = 0.1  #: Time from which torques of exactly zero say that the motors are off [s].
 
 RESTING = {"signals": 1e-3, "equations": 0.0}
 """Speed below which a joint rests, by what is filtered [rad/s or m/s]."""

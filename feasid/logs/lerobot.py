@@ -35,11 +35,8 @@ STS and of Dynamixel's XL and XM series."""
 RESOLUTIONS = {float(2**k - less) for k in range(9, 21) for less in (0, 1)}
 """Counts that are a turn of joints in degrees: the resolution, and in later versions one less."""
 
-LEAST_RANGE = 200
-"""Counts of a joint's range from which a unit may be a share of it: 18 degrees."""
-
-LEAST_VALUES = 20
-"""Different positions from which a joint's smallest step is one count."""
+LEAST_RANGE = 200  #: Counts of a joint's range from which a unit may be a share of it: 18 degrees.
+LEAST_VALUES = 20  #: Different positions from which a joint's smallest step is one count.
 
 DECIMAL = 500
 """Ranges of multiples of this number of counts have the steps of rounded decimals: no unit."""
@@ -48,8 +45,7 @@ OFF_STEP = 0.05
 """Distance from a whole number of counts up to which a value is one; that of all counts of a range
 is shorter than float32 leaves it: 1e-4."""
 
-SINGLE = 6e-8
-"""Relative rounding of float32, as which datasets are stored."""
+SINGLE = 6e-8  #: Relative rounding of float32, as which datasets are stored.
 
 
 @dataclass(frozen=True)

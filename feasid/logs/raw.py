@@ -48,11 +48,8 @@ DISAGREE = (0.02, 0.05)
 """Root-mean-square difference from the coupling that is refused: above so many rad or m and
 above this share of the joint's range. Backlash and noise stay below."""
 
-CHECKED = 500
-"""Rows that are checked, evenly spread: closing loops takes time."""
-
-IDLE = 1e-6
-"""Torque of a joint that has no motor, as a share of the largest in the log."""
+CHECKED = 500  #: Rows that are checked, evenly spread: closing loops takes time.
+IDLE = 1e-6  #: Torque of a joint that has no motor, as a share of the largest in the log.
 
 Column = Callable[[str, str], Array | None]
 """A column's numbers in SI by kind and joint; None when the log does not have it."""
@@ -131,15 +128,11 @@ def _follower_deviation(robot: Robot, joint: str, q: Array, expected: Array, row
     return rms
 
 
-GAP = 3.0
-"""Periods between rows across which no velocity of a controlled joint is taken."""
-
-LARGEST = 1e50
-"""No position, velocity, torque or current of a log is beyond this, in any unit."""
+GAP = 3.0  #: Periods between rows across which no velocity of a controlled joint is taken.
+LARGEST = 1e50  #: No position, velocity, torque or current of a log is beyond this, in any unit.
 
 TURN = 2 * np.pi
-TURN_TOLERANCE = 0.1
-"""A jump of q counts as a whole turn when it is within this share of one."""
+TURN_TOLERANCE = 0.1  #: A jump of q counts as a whole turn when it is within this share of one.
 
 
 @dataclass(frozen=True, eq=False)

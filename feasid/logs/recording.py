@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-MOST_ROWS = 20_000
-"""Rows that are searched for the smallest step, evenly spread."""
+MOST_ROWS = 20_000  #: Rows that are searched for the smallest step, evenly spread.
 
 ORDERS = {"q": 2, "dq": 1, "ddq": 0}
 """Derivatives that lie between a logged signal and the acceleration."""
@@ -85,8 +84,7 @@ LEAST_BLUR = 0.01
 """Noise of rounding over a joint's RMS acceleration below which a log is not blurred: encoders of
 12 bits that a UR5 moves by make 0.03 to 0.1, and bias grows with its square."""
 
-SEED = 0
-"""Of the blur."""
+SEED = 0  #: Of the blur.
 
 STREAMED_BYTES = 2**26
 """Size of a file [B] up to which it is read whole, so that all checks of tables apply: about eight
@@ -318,8 +316,7 @@ def _signal_key(robot: Robot, torque: Torque, chosen: dict[str, Any]) -> tuple[A
     return motion, torque if isinstance(torque, bool) else tuple(torque), hashable_key(chosen)
 
 
-BLOCK = 2**20
-"""Bytes of a file that are hashed at a time."""
+BLOCK = 2**20  #: Bytes of a file that are hashed at a time.
 
 
 def quick_fingerprint(log: Recording) -> Hashable:

@@ -38,8 +38,7 @@ LONGEST_LIST = 256
 
 NANOSECOND = 1e-9
 
-FINE_CLOCK = 1e6
-"""Seconds beyond which a number of them holds no tenth of a nanosecond."""
+FINE_CLOCK = 1e6  #: Seconds beyond which a number of them holds no tenth of a nanosecond.
 
 
 def standard_table(

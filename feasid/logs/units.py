@@ -29,8 +29,7 @@ NAMES_OF_KINDS = {
 }
 """Words in the names of columns by which a kind is recognised."""
 
-KILOPOND = 9.80665
-"""Weight of a kilogram [N], in torques such as kg cm."""
+KILOPOND = 9.80665  #: Weight of a kilogram [N], in torques such as kg cm.
 
 POSITIONS = {
     **{"rad": 1.0, "mrad": 1e-3, "deg": np.pi / 180, "rev": 2 * np.pi},
@@ -70,8 +69,7 @@ SPELLINGS = {
 }
 """Other spellings, in small letters and without separators."""
 
-NO_UNIT = ("", "-", "none")
-"""Text in place of a unit if there is none."""
+NO_UNIT = ("", "-", "none")  #: Text in place of a unit if there is none.
 
 KNOWN_UNITS = {unit: factor for table in UNITS.values() for unit, factor in table.items()}
 """Units by their spelling."""

@@ -317,7 +317,16 @@ class Closure:
         order = [*active_places, *(k for k in range(len(names)) if k not in active_places)]
         rest = [k for k in order if k not in active_places]
         for columns, share in product((rest, order), PASSIVE_COLUMN_SHARES):
-            passive_columns = self._choose_columns(columns[::-1], share)
+            # Columns of C A that add at least this share of its size to those before them.
+            remainder = self._home_jacobian.copy()
+            least = share * np.linalg.norm(remainder, axis=0).max()
+            passive_columns: list[int] = []
+            for k in columns[::-1]:
+                size = float(np.linalg.norm(remainder[:, k]))
+                if len(passive_columns) < self.rank and size > least:
+                    unit = remainder[:, k] / size
+                    remainder = remainder - np.outer(unit, unit @ remainder)
+                    passive_columns.append(k)
             if len(passive_columns) == self.rank:
                 break
         else:
@@ -326,19 +335,6 @@ class Closure:
                 "in which they are assembled: give another one"
             )
         return np.sort(np.array(passive_columns, dtype=np.intp))
-
-    def _choose_columns(self, order: Sequence[int], share: float) -> list[int]:
-        """Columns of C A that add at least this share of its size to those before them."""
-        remainder = self._home_jacobian.copy()
-        least = share * np.linalg.norm(remainder, axis=0).max()
-        columns_chosen: list[int] = []
-        for k in order:
-            size = float(np.linalg.norm(remainder[:, k]))
-            if len(columns_chosen) < self.rank and size > least:
-                unit = remainder[:, k] / size
-                remainder = remainder - np.outer(unit, unit @ remainder)
-                columns_chosen.append(k)
-        return columns_chosen
 
     @property
     def names(self) -> list[str]:

@@ -81,8 +81,28 @@ def resolve_bounds(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
         elif value is not None:
             limits[kind] = _limit_pair(kind, value, robot.dof, None)
     bounds = Bounds(**limits)
-    _check_limits_stated(robot, bounds)
-    _check_limits_allow_motion(robot, bounds)
+    for j, joint in enumerate(robot.joints):
+        if not np.isfinite(bounds.position[:, j]).all():
+            raise InputError(
+                f"joint {joint!r} has no position limits: pass position={{{joint!r}: (low, high)}}",
+                joint=joint,
+            )
+        if not np.isfinite([bounds.velocity[:, j], bounds.acceleration[:, j]]).all(axis=1).any():
+            raise InputError(
+                f"joint {joint!r} has neither velocity nor acceleration limits: pass "
+                f"velocity={{{joint!r}: bound}} or acceleration={{{joint!r}: bound}}",
+                joint=joint,
+            )
+    for kind, (low, high) in bounds.limits_by_name():
+        for j, joint in enumerate(robot.joints):
+            allows_rest = kind in ("position", "torque") or low[j] < 0 < high[j]
+            if not low[j] < high[j] or not allows_rest:
+                why = "leave no room" if allows_rest else "exclude standstill, which a period needs"
+                raise InputError(
+                    f"{kind} limits of joint {joint!r}, {low[j]:g} to {high[j]:g} "
+                    f"[{UNITS[kind]}], {why}",
+                    joint=joint,
+                )
     return bounds, notes
 
 
@@ -104,31 +124,3 @@ def _limit_pair(kind: str, value: Any, count: int, joint: str | None) -> Array:
     if (np.isfinite(pair) & (np.abs(pair) > LARGEST_LIMIT)).any():
         raise InputError(f"{what} is larger than {LARGEST_LIMIT:g}: {value!r}; inf is no limit")
     return pair
-
-
-def _check_limits_stated(robot: Robot, bounds: Bounds) -> None:
-    for j, joint in enumerate(robot.joints):
-        if not np.isfinite(bounds.position[:, j]).all():
-            raise InputError(
-                f"joint {joint!r} has no position limits: pass position={{{joint!r}: (low, high)}}",
-                joint=joint,
-            )
-        if not np.isfinite([bounds.velocity[:, j], bounds.acceleration[:, j]]).all(axis=1).any():
-            raise InputError(
-                f"joint {joint!r} has neither velocity nor acceleration limits: pass "
-                f"velocity={{{joint!r}: bound}} or acceleration={{{joint!r}: bound}}",
-                joint=joint,
-            )
-
-
-def _check_limits_allow_motion(robot: Robot, bounds: Bounds) -> None:
-    for kind, (low, high) in bounds.limits_by_name():
-        for j, joint in enumerate(robot.joints):
-            allows_rest = kind in ("position", "torque") or low[j] < 0 < high[j]
-            if not low[j] < high[j] or not allows_rest:
-                why = "leave no room" if allows_rest else "exclude standstill, which a period needs"
-                raise InputError(
-                    f"{kind} limits of joint {joint!r}, {low[j]:g} to {high[j]:g} "
-                    f"[{UNITS[kind]}], {why}",
-                    joint=joint,
-                )

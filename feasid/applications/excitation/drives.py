@@ -161,18 +161,6 @@ class DriveSignals:
         """c.dq of every drive, shape (drives, N)."""
         return np.asarray(self.columns.coupling @ self.dq)
 
-    @cached_property
-    def _velocity_signs(self) -> tuple[Array, Array]:
-        """The smoothed signs of the drives' velocities, and their slopes."""
-        velocity, columns = self._drive_velocities, self.columns
-        smooth = columns.widths > 0
-        width = np.where(smooth, columns.widths, 1.0)
-        tanh = np.tanh(velocity / width)
-        peak, over = 1 - tanh**2, columns.overshoot
-        sign = np.where(smooth, tanh * (1 + over * peak), np.sign(velocity))
-        slope = peak * (1 + over * (peak - 2 * tanh**2)) / width
-        return sign, np.where(smooth, slope, 0.0)
-
     def _term_factors(self, symbol: str) -> tuple[Array, Array | None, Array | None, Array | None]:
         """Factor of a coefficient of every drive (drives, N), and its derivatives by c.q,
         c.dq and c.ddq, None where there are none.
@@ -185,8 +173,15 @@ class DriveSignals:
     @cached_property
     def _joint_state(self) -> JointState:
         """The drives' state with derivatives."""
-        coupling, (sign, steep) = self.columns.coupling, self._velocity_signs
-        one = np.ones_like(self._drive_velocities)
+        velocity, columns, coupling = self._drive_velocities, self.columns, self.columns.coupling
+        # The smoothed signs of the velocities, and their slopes.
+        smooth = columns.widths > 0
+        width = np.where(smooth, columns.widths, 1.0)
+        tanh = np.tanh(velocity / width)
+        peak, over = 1 - tanh**2, columns.overshoot
+        sign = np.where(smooth, tanh * (1 + over * peak), np.sign(velocity))
+        steep = np.where(smooth, peak * (1 + over * (peak - 2 * tanh**2)) / width, 0.0)
+        one = np.ones_like(velocity)
         q = DualNumber(coupling @ self.q, (one, None, None))
         dq = DualNumber(self._drive_velocities, (None, one, None))
         ddq = DualNumber(coupling @ self.ddq, (None, None, one))

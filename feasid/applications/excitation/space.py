@@ -66,18 +66,14 @@ class Capsule:
 
     def contains(self, other: Capsule) -> bool:
         """Whether this capsule contains the other one."""
-        return all(
-            _distance_to_segment(p, self) + other.radius <= self.radius + CONTAINMENT_TOLERANCE
-            for p in (other.start, other.end)
-        )
-
-
-def _distance_to_segment(point: Array, capsule: Capsule) -> float:
-    """From a point to a capsule's segment."""
-    along = capsule.end - capsule.start
-    length = float(along @ along)
-    share = np.clip((point - capsule.start) @ along / length, 0, 1) if length else 0.0
-    return float(np.linalg.norm(point - capsule.start - share * along))
+        along = self.end - self.start
+        length = float(along @ along)
+        for point in (other.start, other.end):
+            share = np.clip((point - self.start) @ along / length, 0, 1) if length else 0.0
+            distance = float(np.linalg.norm(point - self.start - share * along))
+            if distance + other.radius > self.radius + CONTAINMENT_TOLERANCE:
+                return False
+        return True
 
 
 def link_frames(robot: Robot) -> dict[str, LinkFrame]:

@@ -234,7 +234,18 @@ class ChangeDetector:
         if self.alarm is not None:
             noticed, deviations, _, _ = self.alarm
             self.alarm, self._moved = None, 0.0
-            k = self._most_likely(rows)
+            # The change whose parameters explain most of the errors, each for as much as chance
+            # does, by the criterion of Schwarz (1978), Estimating the dimension of a model.
+            Y = np.hstack([y for y, _ in rows])
+            errors, costs = np.concatenate([e for _, e in rows]), []
+            for n in range(len(self._possible.names)):
+                X = Y.T @ self._possible.subspace(n)
+                coefficients, _, rank, _ = np.linalg.lstsq(X, errors, rcond=RANK_SHARE)
+                misfit = max(
+                    float(np.sum((errors - X @ coefficients) ** 2)), np.finfo(np.float64).tiny
+                )
+                costs.append(len(errors) * np.log(misfit) + rank * np.log(len(errors)))
+            k = int(np.argmin(costs))
             kind, where = self._possible.names[k]
             return ModelChange(noticed, kind, where, float(size[k]), float(deviations[k]))
         if self._batches >= MIN_BATCHES and self._levels.any():
@@ -255,24 +266,6 @@ class ChangeDetector:
             before = power if self._power is None else self._power
             self._power = before + (power - before) / self._batches
         return None
-
-    def _most_likely(self, rows: list[tuple[Array, Array]]) -> int:
-        """The change whose parameters explain most of the errors, each for as much as chance does.
-
-        By the information criterion of Schwarz (1978), Estimating the dimension of a model.
-        """
-        Y = np.hstack([y for y, _ in rows])
-        errors = np.concatenate([e for _, e in rows])
-        costs = []
-        for k in range(len(self._possible.names)):
-            X = Y.T @ self._possible.subspace(k)
-            found, _, rank, _ = np.linalg.lstsq(X, errors, rcond=RANK_SHARE)
-            misfit = float(np.sum((errors - X @ found) ** 2))
-            costs.append(
-                len(errors) * np.log(max(misfit, np.finfo(np.float64).tiny))
-                + rank * np.log(len(errors))
-            )
-        return int(np.argmin(costs))
 
 
 class InvariantEquations:

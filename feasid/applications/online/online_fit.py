@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
@@ -286,23 +286,22 @@ class OnlineFit(Learner):
             raise DamagedError(f"it holds {sorted(record.state)} in place of {sorted(parts)}")
         for name, part in parts.items():
             restore_part(part, record.state[name])
-        if record.estimates:
-            estimates = [self._checked_estimate(values) for values in record.estimates]
+        size, dof, estimates = self.base.size, self.robot.dof, list[OnlineEstimate]()
+        for values in record.estimates:
+            estimate: OnlineEstimate = construct(OnlineEstimate, {"base": self.base, **values})
+            require_finite(estimate.covariance, (size, size), "the last covariance")
+            require_finite(estimate.noise, (dof,), "the last noise")
+            if broken := self.problem.feasible.violations(estimate.delta):
+                listed = ", ".join(broken)
+                raise DamagedError(f"its last estimate is no model of its robot: {listed}")
+            evidence = estimate.decision.evidence
+            rows = estimate.r2_joints, evidence.error, evidence.nominal_error
+            if {np.shape(row) for row in rows} != {(dof,)}:
+                raise DamagedError("its last estimate is of another robot")
+            estimates.append(estimate)
+        if estimates:
             self._last, self._latest = estimates[0], estimates[-1]
             self._unsuited = self._last if record.unsuited else None
-
-    def _checked_estimate(self, values: Mapping[str, Any]) -> OnlineEstimate:
-        """An estimate of a file, once more verified."""
-        estimate: OnlineEstimate = construct(OnlineEstimate, {"base": self.base, **values})
-        evidence, size, dof = estimate.decision.evidence, self.base.size, self.robot.dof
-        require_finite(estimate.covariance, (size, size), "the last covariance")
-        require_finite(estimate.noise, (dof,), "the last noise")
-        if broken := self.problem.feasible.violations(estimate.delta):
-            raise DamagedError(f"its last estimate is no model of its robot: {', '.join(broken)}")
-        rows = estimate.r2_joints, evidence.error, evidence.nominal_error
-        if {np.shape(row) for row in rows} != {(dof,)}:
-            raise DamagedError("its last estimate is of another robot")
-        return estimate
 
     def restart(self) -> None:
         """Begin a run after a pause without time stamps: only unfinished blocks are left out."""

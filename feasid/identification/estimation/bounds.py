@@ -42,8 +42,7 @@ SHAPE_ROOM = 0.1, 0.01
 """Allowed distance of mass outside a box of shapes: share of its size, and length [m]. Shapes for
 collisions are drawn around links, but not exactly."""
 
-DENSITIES = 30.0, 8000.0
-"""Mass per volume of the shapes [kg/m^3]: thin shells to solid steel."""
+DENSITIES = 30.0, 8000.0  #: Mass per volume of the shapes [kg/m^3]: thin shells to solid steel.
 
 AT_BOUND = 1e-3
 """A number this close to its bound, as a share of the reference's, counts as at the bound."""

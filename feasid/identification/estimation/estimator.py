@@ -107,7 +107,16 @@ class Estimator:
         limits = dict(select_options(SetOptions, options))
         prior, robot = find_prior(options["prior"]), base.robot
         feasible = feasible_set(robot, **limits)
-        reference = _check_reference(options["reference"], robot, feasible)
+        reference = options["reference"]
+        if reference is not None:
+            reference = np.asarray(reference, dtype=np.float64)
+            if reference.size != robot.inertial_columns.size or not np.isfinite(reference).all():
+                raise InputError(
+                    f"reference must be ten finite numbers for each of {len(robot.bodies)} bodies, "
+                    f"in the order of robot.names; got {reference.size}"
+                )
+            reference = reference.reshape(len(robot.bodies), 10)
+            require_consistent_reference(feasible, _with_inertials(robot, reference))
         bounds: tuple[PlausibleBound, ...] = ()
         if prior is not None and options["plausible"] and not options["mass"]:
             bounds = _plausible_bounds(robot, reference)
@@ -228,9 +237,7 @@ class Estimator:
         return (*notes, WLS_NOTE) if wls and raised else notes
 
     def delay_sensitivity(self, equations: Reduced, estimate: Estimate, deviation: float) -> Array:
-        """Change of the parameters with one standard deviation [s] of the torques' delay, shape (n,
-        1).
-        """
+        """Change of parameters (n, 1) with one standard deviation [s] of the torques' delay."""
         if self.prior is None or not deviation:
             return np.zeros((self.base.robot.size, 0))
         size = len(equations.columns)
@@ -442,21 +449,6 @@ def _inconsistent_bodies(
     weights = objective.body_prior_weights(problem.reduce(minimum.delta), divergence)
     few = INCONSISTENT * min(divergence, COVARIANCE_WEIGHT)
     return tuple(name.split(" of ", 1)[-1] for name, body in weights.items() if body < few)
-
-
-def _check_reference(given: Any, robot: Robot, feasible: FeasibleSet) -> Array | None:
-    """The option `reference`, shape (bodies, 10)."""
-    if given is None:
-        return None
-    ten = np.asarray(given, dtype=np.float64)
-    if ten.size != robot.inertial_columns.size or not np.isfinite(ten).all():
-        raise InputError(
-            f"reference must be ten finite numbers for each of {len(robot.bodies)} bodies, in "
-            f"the order of robot.names; got {ten.size}"
-        )
-    ten = ten.reshape(len(robot.bodies), 10)
-    require_consistent_reference(feasible, _with_inertials(robot, ten))
-    return ten
 
 
 def _with_inertials(robot: Robot, ten: Array) -> Array:

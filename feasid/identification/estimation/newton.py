@@ -34,8 +34,7 @@ BARRIERS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
 """Decreasing weights of the other constraints' logarithms: the last one costs at most this per
 constraint, in units of the whitened residual."""
 
-DECREMENT = 1e-10
-"""Newton decrement, squared and halved, at which a minimum counts as reached."""
+DECREMENT = 1e-10  #: Newton decrement, squared and halved, at which a minimum counts as reached.
 
 PASSING = 1.0
 """The decrement for intermediate minima, in units of the logarithms' weight, where Newton's method
@@ -48,11 +47,8 @@ FAR = 150
 STRONGER = (1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100.0, 10.0)
 """... and the factors on the divergence's weight that are passed on the way from there."""
 
-ROUGH = 0.1
-"""The number of Newton steps if few digits are needed."""
-
-RESUMED = (1e-4, 1e-6, BARRIERS[-1])
-"""The number of Newton steps from a neighbouring optimum."""
+ROUGH = 0.1  #: The number of Newton steps if few digits are needed.
+RESUMED = (1e-4, 1e-6, BARRIERS[-1])  #: The number of Newton steps from a neighbouring optimum.
 
 UNSEEN = 1e-14
 """Relative ridge on second derivatives, for joint terms that the log does not see at all."""

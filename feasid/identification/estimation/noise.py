@@ -37,8 +37,7 @@ from feasid.identification.regression.triangle import Reduced
 NOISE_ROUNDS = 4
 """Alternations of least squares and variances; the fifth changes weights by less than 1 %."""
 
-REWEIGHTING_STEPS = 3
-"""Steps towards the variances' own weights within a round."""
+REWEIGHTING_STEPS = 3  #: Steps towards the variances' own weights within a round.
 
 CORRELATION_STEPS = 4
 """Steps between a residual's correlation and what an estimate followed of it."""
@@ -56,8 +55,7 @@ estimate has."""
 RANK_SHARE = 1e-10
 """Singular values of a column-scaled triangle below this share are directions that a log lacks."""
 
-TINY = 1e-300
-"""Replaces zero in divisions."""
+TINY = 1e-300  #: Replaces zero in divisions.
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,24 +197,19 @@ def variances(
         power = np.sum(triangles[..., -2] ** 2) / max(float(counts.sum()), 1.0)
         floor = max(SMALLEST_DEVIATION**2 * float(power), TINY)
         has_rows = counts > 0
-        mean = squared_residuals(reduced, j, beta, folds)[has_rows] / degrees_of_freedom[has_rows]
-        quick[j], slow[j] = _fit_variances(
-            np.maximum(mean, floor), degrees_of_freedom[has_rows], slowness[has_rows], floor
-        )
+        rows = degrees_of_freedom[has_rows]
+        mean = np.maximum(squared_residuals(reduced, j, beta, folds)[has_rows] / rows, floor)
+        # Of mean = a + b slowness; a mean deviates by itself over the root of its rows.
+        model = np.column_stack([np.ones(len(mean)), slowness[has_rows]])
+        deviation = np.full(len(mean), max(float(rows @ mean / rows.sum()), floor))
+        unit = float(np.median(mean))  # both columns near one: nnls stops at absolute tolerances
+        solution = np.array([floor, 0.0])
+        for _ in range(REWEIGHTING_STEPS):
+            weight = np.sqrt(rows) / deviation
+            solution = nnls(weight[:, None] * model * unit, weight * mean)[0] * unit
+            deviation = np.maximum(model @ solution, floor)
+        quick[j], slow[j] = max(float(solution[0]), floor), float(solution[1])
     return Noise(quick, slow, noise.correlation)
-
-
-def _fit_variances(mean: Array, rows: Array, slowness: Array, floor: float) -> tuple[float, float]:
-    """A and b of ``mean = a + b slowness``; a mean deviates by itself over sqrt(rows)."""
-    model = np.column_stack([np.ones(len(mean)), slowness])
-    spread = np.full(len(mean), max(float(rows @ mean / rows.sum()), floor))
-    unit = float(np.median(mean))  # both columns near one: nnls stops at absolute tolerances
-    solution = np.array([floor, 0.0])
-    for _ in range(REWEIGHTING_STEPS):
-        weight = np.sqrt(rows) / spread
-        solution = nnls(weight[:, None] * model * unit, weight * mean)[0] * unit
-        spread = np.maximum(model @ solution, floor)
-    return max(float(solution[0]), floor), float(solution[1])
 
 
 def correlation_times(reduced: Reduced, beta: Array, spread: Array) -> Array:
@@ -270,17 +263,13 @@ def condition_number(triangle: Array) -> float:
     return float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
 
 
-EXPECTED_DELAY = 0.5
-"""Prior standard deviation of the delay, in samples."""
-
-LONGEST_DELAY = 1.0
-"""Samples beyond which a delay is reported and not corrected."""
+EXPECTED_DELAY = 0.5  #: Prior standard deviation of the delay, in samples.
+LONGEST_DELAY = 1.0  #: Samples beyond which a delay is reported and not corrected.
 
 DELAY_ROUNDS = 2
 """The noise is that of rows which are shifted already; the second round changes microseconds."""
 
-NOTABLE_DELAY = 3.0
-"""Number of standard errors from which a delay is reported."""
+NOTABLE_DELAY = 3.0  #: Number of standard errors from which a delay is reported.
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,7 @@ STRONGEST = 10.0
 """Largest weight that the evidence may choose: with larger ones, errors on held-out motion of real
 robots grow."""
 
-TINY = 1e-300
-"""Replaces zero in divisions."""
+TINY = 1e-300  #: Replaces zero in divisions.
 
 
 @checked_methods
@@ -324,8 +323,7 @@ class GaussianPrior(Prior):
         return rows, rows[:, places] @ self.mean[shared]
 
 
-PRIORS: dict[str, Prior] = {}
-"""Priors by the name that ``fit(prior=name)`` takes."""
+PRIORS: dict[str, Prior] = {}  #: Priors by the name that ``fit(prior=name)`` takes.
 
 
 def register(prior: Prior) -> None:

@@ -40,8 +40,7 @@ MAX_GAP = 1e-5
 """Largest gap of an answer's objective: its parameters are then within 0.5 % of a standard
 deviation of the minimum's ..."""
 
-MAX_GAP_SHARE = 1e-7
-"""... or this share of the objective, if a strong prior makes it large."""
+MAX_GAP_SHARE = 1e-7  #: ... or this share of the objective, if a strong prior makes it large.
 
 RESUMED_BARRIERS = 2
 """Number of the last `BARRIERS` that are repeated for similar equations, from the point of the
@@ -207,7 +206,16 @@ class Minimiser:
         """
         minimum, problem, divergence = self.solve(r, rho)
         if not _is_close(minimum, problem, divergence):
-            minimum = self._from_program(r, rho, problem, divergence)
+            point = self._solver_point(r, rho, replace(problem.feasible, convex=()))
+            minimum = problem.path(point, divergence, BARRIERS[-1:])[-1]
+            if not _is_close(minimum, problem, divergence):
+                raise solve.solver_error(
+                    "the minimum of this problem was not found: the best answer may be "
+                    f"{minimum.gap:.1g} above it in units of the whitened residual; the prior is "
+                    "too strong for this log, or constraints leave hardly any room: lower "
+                    "prior_weight or widen them",
+                    (),
+                )
         delta = self.problem.expand(minimum.delta)
         convex = problem.feasible.convex
         if not all(c.is_satisfied(minimum.delta) for c in convex):
@@ -229,23 +237,6 @@ class Minimiser:
             raise solve.solver_error("no solver gave a model for this problem", attempts)
         point = raw.x[: len(feasible.names)] * program.parameters.scale.parameters
         return nearest_inside(feasible, point, self.problem.reduce(self.start))
-
-    def _from_program(
-        self, r: Array, rho: Array, problem: EntropicProblem, divergence: float
-    ) -> Minimum:
-        """Newton's method from a solver's point."""
-        affine = replace(problem.feasible, convex=())
-        point = self._solver_point(r, rho, affine)
-        minimum = problem.path(point, divergence, BARRIERS[-1:])[-1]
-        if not _is_close(minimum, problem, divergence):
-            raise solve.solver_error(
-                "the minimum of this problem was not found: the best answer may be "
-                f"{minimum.gap:.1g} above it in units of the whitened residual; the prior is too "
-                "strong for this log, or constraints leave hardly any room: lower prior_weight or "
-                "widen them",
-                (),
-            )
-        return minimum
 
     def _within_convex(
         self, r: Array, rho: Array, problem: EntropicProblem, divergence: float

@@ -33,8 +33,7 @@ SCALES = (0.2, 5.0)
 description alone cannot be wrong: of seven robots recorded in N m it is .5 to 1.3, in counts of a
 motor .6, and .09 to .1 in amperes."""
 
-FEWEST = 2
-"""Least number of joints with a determined factor for their median to count."""
+FEWEST = 2  #: Least number of joints with a determined factor for their median to count.
 
 
 def scale_note(log: Reduced, base: BaseParameters, units: Mapping[str, Any] | None) -> Note | None:

@@ -67,8 +67,7 @@ def _content_digest(source: Recording | Reduced) -> str:
     return digest.hexdigest()
 
 
-SAME_ROWS = 1e-9
-"""Relative difference of all second moments below which two logs are the same."""
+SAME_ROWS = 1e-9  #: Relative difference of all second moments below which two logs are the same.
 
 SHARED = 0.1
 """Share of a test log's rows that may be rows of the fitted log: postures at rest repeat."""
@@ -76,8 +75,7 @@ SHARED = 0.1
 SAME_MOTION = 0.1
 """Relative difference of the regressors' second moments that two runs of one motion leave."""
 
-ROUNDING = 1e-20
-"""Second moment, relative to the largest, below which a column is rounding."""
+ROUNDING = 1e-20  #: Second moment, relative to the largest, below which a column is rounding.
 
 THE_SAME = "the test log is the fitted log: its errors say nothing about other motions"
 

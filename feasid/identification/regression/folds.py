@@ -26,8 +26,7 @@ PANEL_WORK = 2**19
 """Largest samples x columns x panel of a Householder update where BLAS has threads. Beyond it the
 library starts them for products that are too small to gain (measured: 10 times slower)."""
 
-PANELS = (4, 8)
-"""Fewest and most columns per panel."""
+PANELS = (4, 8)  #: Fewest and most columns per panel.
 
 
 def absorb_rows(triangle: Array, block: Array) -> None:
@@ -61,11 +60,8 @@ EDGES = (0.01, 0.05, 0.15, 0.3, 0.5)
 
 CLASSES = len(EDGES) + 1
 FOLDS = 5
-FOLD_SECONDS = 1.0
-"""Time belongs to fold floor(t / FOLD_SECONDS) mod FOLDS."""
-
-EDGE = 1e-6
-"""Share of a second before a fold that belongs to it: times carry rounding."""
+FOLD_SECONDS = 1.0  #: Time belongs to fold floor(t / FOLD_SECONDS) mod FOLDS.
+EDGE = 1e-6  #: Share of a second before a fold that belongs to it: times carry rounding.
 
 
 def seconds_of_folds(t: Array) -> npt.NDArray[np.intp]:
@@ -73,8 +69,7 @@ def seconds_of_folds(t: Array) -> npt.NDArray[np.intp]:
     return np.floor(t / FOLD_SECONDS + EDGE).astype(np.intp)
 
 
-TOGETHER = 512
-"""Number of rows that are collected before they are processed."""
+TOGETHER = 512  #: Number of rows that are collected before they are processed.
 
 LAGS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20)
 """Distances between kept rows at which products are formed."""
@@ -262,11 +257,8 @@ class StrataBuilder:
             self._sum.counts[c, f] += member.sum()
             self._sum.slowness[c, f] += float(np.sum(slowness[member] ** 2))
         absorb_rows(self._raw, np.array(raw, order="C").T)
-        self._add_lagged_products(rows, 1.0 - slowness)
-
-    def _add_lagged_products(self, rows: Array, quick: Array) -> None:
-        """Products of rows LAGS apart, those of the last call included."""
-        before = len(self._tail[1])
+        # Products of rows LAGS apart, those of the last call included.
+        before, quick = len(self._tail[1]), 1.0 - slowness
         new, quick = np.hstack([self._tail[0], rows * quick]), np.append(self._tail[1], quick)
         count = new.shape[1]
         for k, lag in enumerate(LAGS):
@@ -286,8 +278,7 @@ class StrataBuilder:
         return replace(self._sum, triangles=triangles, raw=np.triu(self._raw))
 
 
-REPEATS = 0.2
-"""Relative difference of speeds from which a motion is the same again."""
+REPEATS = 0.2  #: Relative difference of speeds from which a motion is the same again.
 
 SHORTEST_PERIOD, LONGEST_PERIOD = 2.0, 0.67
 """Limits of a period: in seconds, and as a share of the run."""

@@ -25,8 +25,7 @@ from feasid.logs.motion import Motion
 HALF_GAIN = np.sqrt(np.log(2) / 2) / np.pi
 """cut-off * standard deviation in time, where the gain is 1/2."""
 
-CUT = 1e-4
-"""Share of its peak at which the Gaussian is cut."""
+CUT = 1e-4  #: Share of its peak at which the Gaussian is cut.
 
 DENSITY = 2.6
 """Rows kept per second and Hz of the cut-off: the filter's gain at half that rate is .31."""

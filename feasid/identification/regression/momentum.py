@@ -30,8 +30,7 @@ from feasid.robot.dynamics.regressor import RegressorPlan
 from feasid.robot.dynamics.spatial import as_samples_last
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
 
-WINDOW = 0.1
-"""Default length of a window [s]."""
+WINDOW = 0.1  #: Default length of a window [s].
 
 STEP = 1e-5
 """Step [s] of the difference along dq: its error is of order 1e-10, its rounding 1e-11."""
@@ -39,8 +38,7 @@ STEP = 1e-5
 FORCES = frozenset(DRIVE_SYMBOLS).difference({"Ia"})
 """Symbols of joint terms that are forces and no momentum."""
 
-CHUNK_WINDOWS = 64
-"""Windows whose equations are formed at a time."""
+CHUNK_WINDOWS = 64  #: Windows whose equations are formed at a time.
 
 
 def reduce_momentum(

@@ -26,8 +26,7 @@ from feasid.logs.derivatives import EQUATION_CUTOFF
 from feasid.logs.motion import Motion
 from feasid.robot.description import Robot
 
-SECONDS = 0.5
-"""Default length of a block [s]."""
+SECONDS = 0.5  #: Default length of a block [s].
 
 HUBER = 2.0
 TUKEY = 5.0
@@ -35,14 +34,9 @@ TUKEY = 5.0
 Tukey's vanish. Residuals of clean blocks of filtered signals spread by about a factor of two."""
 
 STEPS = 15
-SETTLED = 1e-3
-"""Iterations at most, and the largest change of a weight at which they end."""
-
-FEWEST = 8
-"""Number of blocks below which a median residual is not reliable."""
-
-SHOWN = 6
-"""Blocks that the notes list."""
+SETTLED = 1e-3  #: Iterations at most, and the largest change of a weight at which they end.
+FEWEST = 8  #: Number of blocks below which a median residual is not reliable.
+SHOWN = 6  #: Blocks that the notes list.
 
 
 @dataclass(frozen=True, eq=False)

@@ -204,9 +204,23 @@ class RowFormer:
             part = slice(
                 int(samples[0]) - window.half_width, int(samples[-1]) + window.half_width + 1
             )
-            motion = [x[:, part] for x in signals]
-            free = None if run.free is None else run.free[part]
-            yield self._rows_at(filters, run, samples, samples - part.start, motion, free)
+            q, dq, ddq, tau = (x[:, part] for x in signals)
+            own = samples - part.start
+            joints = dq if self._carried is None else self._carried.motion(q, dq, ddq)[1]
+            blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.nonzero_columns]
+            for j, block in enumerate(blocks):
+                block[-2] = tau[j]
+                block[-1] = slowness(self._slow[j], joints)
+            if run.free is None:
+                parts = [*self._filter_rows(filters, own, (q, dq, ddq), blocks)]
+            else:
+                self.plan.fill(q, dq, ddq, blocks)
+                mixed = self._project_equations(blocks, run.free[part])
+                parts = [(filters.full.filter_rows(x, len(own)), x[:, own]) for x in mixed]
+            slope = window.derivative_filter.filter_rows(tau, len(own))
+            slow = np.array([through[-1] for through, _ in parts])
+            filtered, raw = [f[:-1] for f, _ in parts], [r[:-1] for _, r in parts]
+            yield RunRows(run, samples, filtered, raw, slope, slow, window)
 
     def squared_norms(self, run: Run) -> Array:
         """Sum of squares of the predicted quantities at the kept rows, shape (dof,)."""
@@ -222,33 +236,6 @@ class RowFormer:
             as_samples_last(applied[first:]), len(centres)
         )
         return np.asarray(np.sum(rows**2, axis=1))
-
-    def _rows_at(
-        self,
-        filters: FilterPair,
-        run: Run,
-        samples: Places,
-        own: Places,
-        signals: list[Array],
-        free: Array | None,
-    ) -> RunRows:
-        """Rows at `own` of these signals, which are `samples` of the run."""
-        q, dq, ddq, tau = signals
-        joints = dq if self._carried is None else self._carried.motion(q, dq, ddq)[1]
-        blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.nonzero_columns]
-        for j, block in enumerate(blocks):
-            block[-2] = tau[j]
-            block[-1] = slowness(self._slow[j], joints)
-        if free is None:
-            parts = [*self._filter_rows(filters, own, (q, dq, ddq), blocks)]
-        else:
-            self.plan.fill(q, dq, ddq, blocks)
-            mixed = self._project_equations(blocks, free)
-            parts = [(filters.full.filter_rows(x, len(own)), x[:, own]) for x in mixed]
-        slope = filters.window.derivative_filter.filter_rows(tau, len(own))
-        slow = np.array([through[-1] for through, _ in parts])
-        filtered, raw = [f[:-1] for f, _ in parts], [r[:-1] for _, r in parts]
-        return RunRows(run, samples, filtered, raw, slope, slow, filters.window)
 
     def _filter_rows(
         self,

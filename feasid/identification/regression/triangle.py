@@ -420,8 +420,7 @@ def relative_errors(robot: Robot, missed: Array, squares: Array) -> Array:
     return np.asarray(np.sqrt(np.append(share, whole)))
 
 
-FILE_VERSION = 5
-"""Version of the saved file."""
+FILE_VERSION = 5  #: Version of the saved file.
 
 KNOWN = kinds(Reduced, Strata)
 

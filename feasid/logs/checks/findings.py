@@ -12,8 +12,7 @@ from feasid.core.display import Display, Displayed, Measure
 if TYPE_CHECKING:
     import pandas as pd
 
-LEVELS = ("error", "warning", "note")
-"""Fix before fitting; a fit would be worse; good to know."""
+LEVELS = ("error", "warning", "note")  #: Fix before fitting; a fit would be worse; good to know.
 
 
 @checked_methods

@@ -47,27 +47,17 @@ OFF = 0.2
 """Mean specific force that is further from the opposite of gravity than this share of it, is
 wrong: a walk of a few seconds leaves .01 to .05, a wrong axis at least 1.4."""
 
-RIGHT = 0.5
-"""Least share of the error that a rotation of the IMU's axes must remove."""
-
-EXPLAINED = 0.2
-"""Share of a limb's torques that another force must explain beyond the logged one."""
-
-LAGS = 0.1
-"""Longest lag of a force that is tried [s], in steps of a twentieth of it."""
-
-LEAST_LAG = 0.01
-"""Shortest lag of a force that is a finding [s]."""
+RIGHT = 0.5  #: Least share of the error that a rotation of the IMU's axes must remove.
+EXPLAINED = 0.2  #: Share of a limb's torques that another force must explain beyond the logged one.
+LAGS = 0.1  #: Longest lag of a force that is tried [s], in steps of a twentieth of it.
+LEAST_LAG = 0.01  #: Shortest lag of a force that is a finding [s].
 
 SCALES = (0.5, 2.0)
 """Range of the factor between a limb's torques and its contact's force; beyond it the unit is
 another: kilograms of force, newtons per degree, counts."""
 
-IDLE = 0.02
-"""A force that never exceeds this share of the largest other one's is dead."""
-
-DISAGREE = 0.2
-"""Share of rows in which flags and forces of a contact may disagree."""
+IDLE = 0.02  #: A force that never exceeds this share of the largest other one's is dead.
+DISAGREE = 0.2  #: Share of rows in which flags and forces of a contact may disagree.
 
 SPIN_TIME = 0.02
 """Orientations this long [s] before and after are compared for the angular velocity."""
@@ -75,11 +65,8 @@ SPIN_TIME = 0.02
 WEIGHT = 0.05
 """Share of the described weight that a contact's force must exceed to bear the robot."""
 
-ALOFT = 0.5
-"""Share of a log in flight from which its mean specific force says nothing."""
-
-ROWS = 4000
-"""Largest number of rows of a log that are used, evenly spaced."""
+ALOFT = 0.5  #: Share of a log in flight from which its mean specific force says nothing.
+ROWS = 4000  #: Largest number of rows of a log that are used, evenly spaced.
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,29 +16,17 @@ from feasid.logs.motion import Rows, excluded_blocks
 from feasid.logs.raw import Signals
 from feasid.robot.description import Robot
 
-STUCK = 0.5
-"""A signal that does not change for longer than this [s] is checked."""
-
-STUCK_SAMPLES = 20
-"""... and for at least so many samples."""
+STUCK = 0.5  #: A signal that does not change for longer than this [s] is checked.
+STUCK_SAMPLES = 20  #: ... and for at least so many samples.
 
 JUMP = 5.0
 """A step of so many times the largest usual one ends an interval in which a signal was stuck."""
 
-CLIPPED = 4
-"""Equal samples in a row at the extreme of a signal that make a plateau."""
-
-CLIPPED_SHARE = 0.003
-"""Share of all samples on such plateaus that counts as saturation."""
-
-MOST_LEFT_OUT = 0.15
-"""Share of a log up to which leaving out clipped samples is advised."""
-
-AROUND = 0.2
-"""What a filter takes on either side of what is left out [s]: one period of 5 Hz."""
-
-COARSE = 0.1
-"""A resolution coarser than this share of the standard deviation is reported."""
+CLIPPED = 4  #: Equal samples in a row at the extreme of a signal that make a plateau.
+CLIPPED_SHARE = 0.003  #: Share of all samples on such plateaus that counts as saturation.
+MOST_LEFT_OUT = 0.15  #: Share of a log up to which leaving out clipped samples is advised.
+AROUND = 0.2  #: What a filter takes on either side of what is left out [s]: one period of 5 Hz.
+COARSE = 0.1  #: A resolution coarser than this share of the standard deviation is reported.
 
 SPIKE = 12.0
 """A single sample is reported if its distance to its neighbours is so many times the largest usual

@@ -15,17 +15,10 @@ from feasid.logs.clock import GAP
 from feasid.logs.motion import Rows
 from feasid.logs.raw import Signals
 
-AGREES = 0.3
-"""Relative difference of logged and derived velocity that noise may leave."""
-
-FACTOR_TOLERANCE = 0.15
-"""A factor between the two that is off by more than this is reported."""
-
-LEAST_CORRELATION = 0.9
-"""Correlation from which one signal counts as a multiple of another."""
-
-SMOOTHING = 21
-"""Samples over which both velocities are averaged before they are compared."""
+AGREES = 0.3  #: Relative difference of logged and derived velocity that noise may leave.
+FACTOR_TOLERANCE = 0.15  #: A factor between the two that is off by more than this is reported.
+LEAST_CORRELATION = 0.9  #: Correlation from which one signal counts as a multiple of another.
+SMOOTHING = 21  #: Samples over which both velocities are averaged before they are compared.
 
 
 def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding]) -> list[Finding]:
@@ -154,5 +147,4 @@ def _scale_findings(
     ]
 
 
-WAYS = "ways"
-"""Key, among a finding's values, of the options of which one corrects it."""
+WAYS = "ways"  #: Key, among a finding's values, of the options of which one corrects it.

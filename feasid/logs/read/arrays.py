@@ -168,14 +168,9 @@ def read_npz(path: Path, how: LogReading) -> pd.DataFrame:
 register_format(LogFormat("npz", (".npz",), read_npz))
 
 
-LEAST = 2**26
-"""Bytes that a file of any size may hold."""
-
-CELL = 8
-"""Bytes of a number, or of a text that stands in a dictionary."""
-
-AT_ONCE = 2**27
-"""Bytes of a batch."""
+LEAST = 2**26  #: Bytes that a file of any size may hold.
+CELL = 8  #: Bytes of a number, or of a text that stands in a dictionary.
+AT_ONCE = 2**27  #: Bytes of a batch.
 
 
 def read_parquet(path: Path, how: LogReading) -> pd.DataFrame:

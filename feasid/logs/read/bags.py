@@ -35,13 +35,11 @@ if TYPE_CHECKING:
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 
-ZSTANDARD = b"\x28\xb5\x2f\xfd"
-"""What compressed messages start with; encoded ones start with 0."""
+ZSTANDARD = b"\x28\xb5\x2f\xfd"  #: What compressed messages start with; encoded ones start with 0.
 
 SIGNALS = {"position": "q", "velocity": "dq", "effort": "tau"}
 
-MOST_JOINTS = 10_000
-"""Names that one message, and all messages of a topic, may have."""
+MOST_JOINTS = 10_000  #: Names that one message, and all messages of a topic, may have.
 
 
 @dataclass

@@ -42,28 +42,16 @@ COMMENT = ("#", "%")
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I)
 COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
-NUMERIC = "biuf"
-"""Kinds of columns of numbers."""
-
-LONGEST_LINE = 1_000_000
-"""Bytes that the header may have."""
-
-MOST_COLUMNS = 10_000
-"""Columns that a file may have."""
-
-LONGEST_NAME = 1000
-"""Characters of a column's name."""
-
-SAID = re.compile(r"sep=(.)\s*")
-"""Excel's first line, which names the separator of columns."""
+NUMERIC = "biuf"  #: Kinds of columns of numbers.
+LONGEST_LINE = 1_000_000  #: Bytes that the header may have.
+MOST_COLUMNS = 10_000  #: Columns that a file may have.
+LONGEST_NAME = 1000  #: Characters of a column's name.
+SAID = re.compile(r"sep=(.)\s*")  #: Excel's first line, which names the separator of columns.
 
 RETURN, FEED = b"\r", b"\n"
 
-LONE_RETURN = re.compile(rb"\r(?!\n|\Z)")
-"""A carriage return that ends no line."""
-
-INDEX = "index"
-"""Name of a first column that has none, as pandas writes its index."""
+LONE_RETURN = re.compile(rb"\r(?!\n|\Z)")  #: A carriage return that ends no line.
+INDEX = "index"  #: Name of a first column that has none, as pandas writes its index.
 
 
 @dataclass(frozen=True)
@@ -326,8 +314,7 @@ def _row_error(
     return _line_error(path, line, what, expected=count, found=found)
 
 
-EXACT_SINCE = (3, 1)
-"""From this pandas on decimals are read to the nearest double by default."""
+EXACT_SINCE = (3, 1)  #: From this pandas on decimals are read to the nearest double by default.
 
 
 def exact_decimal_arguments() -> dict[str, Any]:

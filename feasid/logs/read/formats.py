@@ -26,13 +26,11 @@ from feasid.logs.table import HEADER_UNITS, join_header_units, standard_table
 if TYPE_CHECKING:
     import pandas as pd
 
-CODE_SUFFIXES = (".pkl", ".pickle", ".joblib", ".npy", ".pt")
-"""Files that can hold code."""
+CODE_SUFFIXES = (".pkl", ".pickle", ".joblib", ".npy", ".pt")  #: Files that can hold code.
 
 REDUCED_SUFFIX = ".reduced"
 
-MAX_EXPANSION = 200
-"""A compressed file may grow by this factor, beyond its first megabyte."""
+MAX_EXPANSION = 200  #: A compressed file may grow by this factor, beyond its first megabyte.
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from feasid.logs.read.formats import LogFormat, LogReading, register_format
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_INFO = 2**24
-"""Bytes of the file that describes a dataset."""
+MOST_INFO = 2**24  #: Bytes of the file that describes a dataset.
 
 ENDINGS = re.compile(r"(\.pos|\.vel|\.effort|_pos|_vel)\Z")
 """Endings that LeRobot appends to the names of joints."""

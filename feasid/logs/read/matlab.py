@@ -33,17 +33,13 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
-NUMBERS = ("double", "single", "logical", *INTEGERS)
-"""Classes of MATLAB's arrays of numbers."""
+NUMBERS = ("double", "single", "logical", *INTEGERS)  #: Classes of MATLAB's arrays of numbers.
 
 HEADER_BYTES, COMPRESSED = 128, 15
 """Of a file of version 5: length of its header, and the type of an element that is packed."""
 
-LEAST = 2**24
-"""Bytes that a file of any size may unpack to."""
-
-STEP = 2**20
-"""Bytes that are unpacked at a time when a variable's size is checked."""
+LEAST = 2**24  #: Bytes that a file of any size may unpack to.
+STEP = 2**20  #: Bytes that are unpacked at a time when a variable's size is checked.
 
 MOST_MEMBERS, DEEPEST = 10_000, 8
 """Arrays and groups of a file of HDF5, and groups inside groups, that are read."""

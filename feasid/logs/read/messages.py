@@ -28,8 +28,7 @@ MOST_CHUNK = 2**28
 MOST_RATIO, LEAST_LIMIT = 200, 2**26
 """A bag's chunks may together unpack to so many times its files' sizes, beyond so many bytes."""
 
-STEP = 2**20
-"""Bytes that are unpacked at a time."""
+STEP = 2**20  #: Bytes that are unpacked at a time.
 
 MAGIC = b"\x89MCAP0\r\n"
 SCHEMA, CHANNEL, MESSAGE, CHUNK = 3, 4, 5, 6

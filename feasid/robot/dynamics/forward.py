@@ -236,45 +236,29 @@ class ForwardModel:
         out = np.full((count, steps + 1, dof), np.nan)
         out[:, 0] = q0
         q, v, last_velocity = q0.copy(), dq0.copy(), dq0.copy()
-        alive = np.ones(count, bool)
+        alive, places = np.ones(count, bool), np.arange(dof)
         for k in range(steps):
-            A, b, c, late = self._step_equations(
-                q, v, last_velocity, torque[:, k], step, feedback, k
-            )
+            half = q + 0.5 * step * v
+            mass, bias = self.mass_and_bias(half, 1.5 * v - 0.5 * last_velocity)
+            inertia = np.einsum("nii->ni", mass)
+            damping, stiffness = self.viscous_damping, np.zeros_like(self.viscous_damping)
+            push = torque[:, k] - bias
+            if feedback is not None:
+                damping, stiffness = damping + feedback.kd, feedback.kp
+                push = push + feedback.kp * (feedback.position[:, k] - q)
+                push += feedback.kd * feedback.velocity[:, k]
+            # The weight of the end velocity in the velocity of the step.
+            late = np.where(step * (damping + step * stiffness) > STIFF * inertia, 1.0, 0.5)
+            early = step * damping * (1 - late) + step**2 * stiffness * late * (1 - late)
+            b = np.einsum("nij,nj->ni", mass, v) + step * push - early * v
+            mass[:, places, places] += step * damping * late + step**2 * stiffness * late**2
             last_velocity = v
-            new = _minimise_with_friction(A, b, step * c, v)
+            new = _minimise_with_friction(mass, b, step * self.dry_friction(half, v), v)
             alive &= np.isfinite(new).all(axis=1) & (np.abs(new) < MAX_SPEED).all(axis=1)
             v = np.where(alive[:, None], new, 0.0)
             q = np.where(alive[:, None], q + step * ((1 - late) * last_velocity + late * v), q0)
             out[alive, k + 1] = q[alive]
         return out
-
-    def _step_equations(
-        self,
-        q: Array,
-        v: Array,
-        before: Array,
-        torque: Array,
-        step: float,
-        feedback: Feedback | None,
-        k: int,
-    ) -> tuple[Array, Array, Array, Array]:
-        """A, b and c of a step, and the weight of the end velocity in the velocity of the step."""
-        half = q + 0.5 * step * v
-        mass, bias = self.mass_and_bias(half, 1.5 * v - 0.5 * before)
-        inertia = np.einsum("nii->ni", mass)
-        damping, stiffness = self.viscous_damping, np.zeros_like(self.viscous_damping)
-        push = torque - bias
-        if feedback is not None:
-            damping, stiffness = damping + feedback.kd, feedback.kp
-            push = push + feedback.kp * (feedback.position[:, k] - q)
-            push += feedback.kd * feedback.velocity[:, k]
-        late = np.where(step * (damping + step * stiffness) > STIFF * inertia, 1.0, 0.5)
-        early = step * damping * (1 - late) + step**2 * stiffness * late * (1 - late)
-        b = np.einsum("nij,nj->ni", mass, v) + step * push - early * v
-        places = np.arange(q.shape[1])
-        mass[:, places, places] += step * damping * late + step**2 * stiffness * late**2
-        return mass, b, self.dry_friction(half, v), late
 
 
 def is_dry_friction(symbol: str) -> bool:
@@ -306,28 +290,24 @@ def _minimise_by_descent(A: Array, b: Array, c: Array, start: Array) -> Array:
     v = start.copy()
     solvable = np.flatnonzero(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(b).all(axis=1))
     for _ in range(MOST_ROUNDS):
-        descended = _descend_by_coordinates(A[solvable], b[solvable], c[solvable], v[solvable])
+        mass, force, drag = A[solvable], b[solvable], c[solvable]
+        descended, diagonal = v[solvable], np.einsum("nii->ni", mass)
+        for j in [*range(b.shape[1])] * SWEEPS:
+            free = force[:, j] - np.einsum("nk,nk->n", mass[:, j], descended)
+            free += diagonal[:, j] * descended[:, j]
+            size = np.maximum(np.abs(free) - drag[:, j], 0.0)
+            descended[:, j] = np.sign(free) * size / diagonal[:, j]
         sign = np.sign(descended)
         moves = sign != 0
         both = moves[:, :, None] & moves[:, None, :]
-        among = np.where(both, A[solvable], 0.0) + np.eye(b.shape[1]) * ~moves[:, :, None]
-        right = np.where(moves, b[solvable] - c[solvable] * sign, 0.0)
+        among = np.where(both, mass, 0.0) + np.eye(b.shape[1]) * ~moves[:, :, None]
+        right = np.where(moves, force - drag * sign, 0.0)
         exact = np.linalg.solve(among, right[..., None])[..., 0]
-        push = np.abs(b[solvable] - np.einsum("nij,nj->ni", A[solvable], exact))
-        holds = push <= c[solvable] + HELD * np.abs(b[solvable]).max(axis=1, keepdims=True)
+        push = np.abs(force - np.einsum("nij,nj->ni", mass, exact))
+        holds = push <= drag + HELD * np.abs(force).max(axis=1, keepdims=True)
         verified = np.where(moves, np.sign(exact) == sign, holds).all(axis=1)
         v[solvable] = np.where(verified[:, None], exact, descended)
         solvable = solvable[~verified]
         if not len(solvable):
             break
-    return v
-
-
-def _descend_by_coordinates(A: Array, b: Array, c: Array, start: Array) -> Array:
-    """`SWEEPS` rounds of coordinate descent."""
-    v, diagonal = start.copy(), np.einsum("nii->ni", A)
-    for _ in range(SWEEPS):
-        for j in range(b.shape[1]):
-            rest = b[:, j] - np.einsum("nk,nk->n", A[:, j], v) + diagonal[:, j] * v[:, j]
-            v[:, j] = np.sign(rest) * np.maximum(np.abs(rest) - c[:, j], 0.0) / diagonal[:, j]
     return v
