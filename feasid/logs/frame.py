@@ -90,9 +90,8 @@ def motion_from_signals(
     if chosen["nan"] == "error" and bad.any():
         refuse_missing_cells(df, raw)
     excluded = excluded_blocks(np.flatnonzero(bad), "cell missing or not finite")
-    excluded += [
-        e for what, rows in raw.corrupt for e in excluded_blocks(np.flatnonzero(rows), what)
-    ]
+    for what, rows in raw.corrupt:
+        excluded += excluded_blocks(np.flatnonzero(rows), what)
     unpowered = np.zeros(len(t), dtype=bool)
     if chosen["servo"] is None:
         unpowered = _unpowered_rows(raw, run_labels(df, raw.layout.run)[0])
@@ -110,12 +109,10 @@ def motion_from_signals(
     )
     excluded += repeated
     notes += unwrap_angles(values["q"], robot, (s.rows for s in stretches))
-    frequency: float | None
-    choice: list[Note] = []
-    if keeps_ends:
-        frequency = equation_cutoff(stretches, chosen["cutoff"])
-    else:
+    if not keeps_ends:
         frequency, choice = find_cutoff(values, stretches, chosen["cutoff"])
+    else:
+        frequency, choice = equation_cutoff(stretches, chosen["cutoff"]), []
     how = SignalProcessing(
         frequency,
         decimate=chosen["decimate"] or 1,
