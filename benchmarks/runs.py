@@ -2,7 +2,7 @@
 
     python -m benchmarks.runs [--sets 40] [--equal 40] [--logs 5] [--seed N]
     python -m benchmarks.runs warm [--arms 6] [--seed N]
-    python -m benchmarks.runs real [--logs-of FOLDER]
+    python -m benchmarks.runs real [--logs-of FOLDER] [--write]
 
 Without a word: sets of logs of which one differs; are the log and the difference named? "warm":
 joints that warm up in every log, and fits of 1, 2, 4 and 8 of them judged on a log without.
@@ -17,6 +17,7 @@ ordinary.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ import pandas as pd
 
 import feasid
 
+PAGE = Path(__file__).parents[1] / "docs" / "many_logs.md"
 KINDS = ("load", "friction", "offset", "gain", "tilt", "delay", "warm-up")
 TYPES = ("ur5_robot", "ur10_robot", "panda", "ur3_robot", "xarm7", "z1")
 RATE, SECONDS, BITS, NOISE = 200, 16.0, 18, 0.01
@@ -57,6 +59,7 @@ class Arm:
         self.data = self.model.createData()
         self.torques = self._torque(*self._motion()[1:])
         self.size = np.sqrt(np.mean(self.torques**2, axis=0)) + 0.2
+        self.cold: tuple[float, float] | None = None  # of every log; else drawn for each
         self.dry, self.viscous = rng.uniform(0.05, 0.2, (2, len(self.size))) * self.size
 
     def _motion(self) -> tuple[np.ndarray, ...]:
@@ -98,7 +101,8 @@ class Arm:
             factor[joint] = rng.choice([0.25, 3.5])
         friction = factor * (self.viscous * dq + self.dry * np.tanh(dq / 0.005))
         if kind == "warm-up":
-            friction *= 1.0 + rng.uniform(0.5, 0.8) * np.exp(-t / rng.uniform(3.0, 6.0))[:, None]
+            size, fades = self.cold or (rng.uniform(0.5, 0.8), rng.uniform(3.0, 6.0))
+            friction *= 1.0 + size * np.exp(-t / fades)[:, None]
         tau = rigid + friction + 0.02 * self.size * ddq
         if kind == "gain":
             tau[:, joint] *= rng.choice([0.84, 1.18])
@@ -124,6 +128,7 @@ def warm(arms: int, seed: int) -> None:
     for k in range(arms):
         name, rng = TYPES[k % len(TYPES)], np.random.default_rng([seed, k])
         arm = Arm(name, rng)
+        arm.cold = rng.uniform(0.2, 0.6), rng.uniform(3.0, 6.0)
         logs, test = [arm.log(0.02, "warm-up") for _ in range(8)], arm.log(0.0)
         said = []
         for count in (1, 2, 4, 8):
@@ -137,7 +142,7 @@ def warm(arms: int, seed: int) -> None:
         print(f"{name:10} {words}; {verdict}", flush=True)
 
 
-def real(folder: Path | None) -> None:
+def real(folder: Path | None, write: bool) -> None:
     """Errors on a left-out run of the best fit of one other run and of the fit of all others."""
     from verdict import UR5_CONSTANTS, named
 
@@ -153,6 +158,10 @@ def real(folder: Path | None) -> None:
         robot = feasid.load_robot(folder / "ur5/ur5_robot.urdf")
         logs = [named(folder / f"ur5/no{k}.csv.gz", robot, UR5_CONSTANTS) for k in (8, 9)]
         sets["ur5"] = robot, {}, _halves(logs)
+    lines = [
+        "| left out | fits of one other run | fit of all others | verdict |",
+        "|---|---|---|---|",
+    ]
     for name, (robot, options, runs) in sets.items():
         alone = [feasid.fit(run, robot, diagnose=False, **options) for run in runs]
         for k, test in enumerate(runs):
@@ -160,10 +169,14 @@ def real(folder: Path | None) -> None:
             others = [run for i, run in enumerate(runs) if i != k]
             fit = feasid.fit(others, robot, diagnose=False, **options)
             together = float(fit.errors(test)["all"])
-            print(
-                f"| {name} run {k + 1} | {100 * min(errors):.2f} to {100 * max(errors):.2f} % | "
-                f"{100 * together:.2f} % | {fit.quality.level} |", flush=True,
-            )  # fmt: skip
+            lines.append(
+                f"| {name} {k + 1} | {100 * min(errors):.2f} to {100 * max(errors):.2f} % | "
+                f"{100 * together:.2f} % | {fit.quality.level} |"
+            )
+            print(lines[-1], flush=True)
+    if write:
+        marked, text = r"(?<=<!-- runs -->\n).*(?=\n<!-- end of runs -->)", PAGE.read_text()
+        PAGE.write_text(re.sub(marked, lambda _: "\n".join(lines), text, flags=re.DOTALL))
 
 
 def _halves(runs: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
@@ -187,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     seed = given.seed or int(np.random.SeedSequence().entropy % 10**6)
     if given.what == "real":
-        return real(given.logs_of)
+        return real(given.logs_of, given.write)
     print("seed", seed)
     if given.what == "warm":
         return warm(given.arms, seed)
