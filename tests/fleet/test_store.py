@@ -99,6 +99,12 @@ def test_refusals_name_log_robot_day_and_record(store, world, tmp_path):
         store.logs("a", since="2027-01-01")
     with pytest.raises(InputError, match="other joint terms"):
         feasid.LogStore(store.folder, robot, friction=("viscous",)).drift("a")
+    mixed = feasid.LogStore(tmp_path / "mixed", robot, cutoff=CUTOFF)
+    mixed.add(logs["a", DAYS[0]], "a", DAYS[0])
+    other = feasid.LogStore(mixed.folder, robot, cutoff=CUTOFF, friction=("viscous",))
+    other.add(logs["a", DAYS[1]], "a", DAYS[1])
+    with pytest.raises(InputError, match=f"{DAYS[1]} a table of 'a' was reduced with another"):
+        mixed.drift("a")
     with pytest.raises(InputError, match="no name of a robot"):
         store.add(logs["a", DAYS[0]], "..")
     damaged = feasid.LogStore(tmp_path, robot)

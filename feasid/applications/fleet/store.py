@@ -172,7 +172,7 @@ class LogStore:
         NotEnoughDataError
             The store has no log of this robot since then.
         InputError
-            A record is damaged, or belongs to another description or other options.
+            A record is damaged; `fit` and `drift` refuse one of another description, too.
         """
         paths = self._paths(robot, since)
         kept = {path: _read(path, ["folds"])["folds"] for path in paths}
@@ -226,6 +226,13 @@ class LogStore:
             paths = self._paths(name, None)[-LATEST:]
             others[name] = dict(self._reduced(path, "triangles") for path in paths)
         first = next(iter(mine.values()))
+        for name, logs in {robot: mine, **others}.items():
+            for log, reduced in logs.items():
+                if reduced.fingerprint != first.fingerprint:
+                    text = (
+                        f"{log} of {name!r} was reduced with another description or other options"
+                    )
+                    raise InputError(f"{text} than {next(iter(mine))} of {robot!r}", log=log)
         model = reduce([first], self.robot, **self.options).robot  # verifies that it belongs to it
         assert model is not None
         return find_drift(robot, mine, others, model)
