@@ -71,11 +71,8 @@ def solve(program: Program, solver: str = "CLARABEL") -> FeasibleFit | LargestMa
     if program.error is None:
         return _largest_margin(p, np.asarray(base.K, dtype=np.float64), data[0], point)
     R, rho, margin = data
-    return _least_norm(LeastSquares(R, rho, base, p.feasible, p.scale, margin), point)
-
-
-def _least_norm(problem: LeastSquares, point: Array) -> FeasibleFit:
-    """The point moved inside, or one of the central path where that is closer."""
+    # The point moved inside, or one of the central path where that is closer.
+    problem = LeastSquares(R, rho, base, p.feasible, p.scale, margin)
     scale, inside = problem.units, problem.feasible.with_margin(problem.margin or 0.0)
     anchor, directions = Anchor(inside, scale, problem.reference), np.diag(scale.parameters)
     limits = size_limits(problem.feasible, scale, LARGEST_SIZE)

@@ -265,7 +265,6 @@ class ExternalTorque:
         self._restart()
 
     def _restart(self) -> None:
-        """Forget everything."""
         self._state = np.zeros(3 * self.robot.dof)
         self._last: float | None = None
         self.restarts = 0

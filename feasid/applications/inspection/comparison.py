@@ -238,7 +238,6 @@ def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
 
 
 def _place_differences(a: Robot, b: Robot, tolerance: float) -> Iterator[str]:
-    """Joints whose frame or axis is placed otherwise."""
     for one, counterpart in zip(a.bodies, b.bodies, strict=True):
         shift = float(np.linalg.norm(one.position - counterpart.position))
         turn = float(np.linalg.norm(one.rotation - counterpart.rotation))
@@ -255,7 +254,6 @@ def _place_differences(a: Robot, b: Robot, tolerance: float) -> Iterator[str]:
 
 
 def _torque_differences(a: Robot, b: Robot, first: Array, second: Array) -> dict[str, float]:
-    """Relative torque difference per joint at random states."""
     rng = np.random.default_rng(0)
     dq, ddq = (rng.uniform(-np.pi, np.pi, (SAMPLES, a.dof)) for _ in range(2))
     q = random_configurations(a, rng, SAMPLES).T

@@ -214,7 +214,6 @@ def _sum_pseudo_inertias(
 def _next_pose(
     pose: PrecisePose, length: Fraction, step: PrecisePose
 ) -> tuple[PrecisePose, Fraction]:
-    """The product with the next pose, and the accumulated length."""
     return compose(pose, step), length + sum(abs(Fraction(x)) for x in step[1])
 
 

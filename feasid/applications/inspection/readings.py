@@ -163,7 +163,6 @@ def _entries(six: list[float]) -> Iterator[Numbers]:
 
 
 def _orders(six: list[float]) -> Iterator[Numbers]:
-    """Other orders of the same six numbers."""
     own = [name[1:] for name in MOMENTS]
     for listed in LISTS:
         order = [listed.split().index(name) for name in own]

@@ -212,7 +212,6 @@ def _from_rows(
 
 
 def _sliding(robot: Robot) -> list[bool]:
-    """Mask of the coordinates of prismatic joints."""
     turning = {b.joint: bool(b.motion[:3].any()) for b in robot.bodies if b.joint}
     return [not turning.get(c, True) for c in robot.coordinates]
 
@@ -272,7 +271,6 @@ def _capacities(robot: Robot, most: Array) -> Array:
 
 
 def _size_of_term(robot: Robot, symbol: str) -> Array:
-    """Sizes of a joint term of each joint's drives."""
     out = np.zeros(robot.dof)
     for k, drive in enumerate(robot.drives):
         columns = robot.drive_columns(k)
@@ -316,7 +314,6 @@ def _random_poses(robot: Robot, lower: Array, upper: Array, q: Array) -> tuple[A
 
 
 def _gravity_rows(robot: Robot, poses: Array) -> Array:
-    """Rows of the gravity torques, (poses, dof, n)."""
     rows = regressor(robot, poses, 0 * poses, 0 * poses)
     others = np.setdiff1d(np.arange(robot.size), robot.inertial_columns.ravel())
     rows[:, :, others] = 0.0

@@ -495,7 +495,6 @@ class _SimulationWindows:
         return np.array([getattr(self.motion.runs[r], kind)[k] for r, k in self.starts])
 
     def _step_times(self, run: Run, start: int) -> Array:
-        """Ends of all steps, in samples of the run."""
         return np.asarray(start + run.rate * self.step * np.arange(self.steps + 1))
 
     def _step_means(self, signals: Sequence[Array], *, delay: float | None = None) -> Array:

@@ -340,5 +340,4 @@ def grams_of_reduced(
 
 
 def _columns(base: BaseParameters) -> list[tuple[str, str]]:
-    """Names of the parameters whose columns equations have."""
     return [base.robot.parameter_names[int(c)] for c in base.independent]

@@ -208,7 +208,6 @@ def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) 
 
 
 def _join_units(findings: Sequence[Finding], gain: float) -> Finding:
-    """One finding about the units of several joints."""
     units = merge_options([f.options for f in findings])["units"]
     return replace(
         findings[0],

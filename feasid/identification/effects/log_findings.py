@@ -80,7 +80,6 @@ def _check_floating(recording: Recording, robot: Robot, asked: Mapping[str, Any]
 
 
 def _finding_of_error(code: str, error: LogError) -> Finding:
-    """An error that reading or preparing raised, as a finding."""
     data = error.data
     joints = data.get("joints") or ((data["joint"],) if data.get("joint") else ())
     columns = (str(data["column"]),) if data.get("column") is not None else ()

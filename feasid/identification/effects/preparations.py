@@ -262,7 +262,6 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
 
 
 def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
-    """All mistakes that are tried, and the samples without them."""
     samples = judged.samples
     names = samples.robot.coordinates
     for j, name in enumerate(names):

@@ -169,7 +169,6 @@ class _Folds:
         return self._held_out(())
 
     def _held_out(self, group: Group) -> HeldOut:
-        """Errors by block and joint with these effects."""
         squared = np.zeros((self.grams.count, len(self.grams.joints)))
         places = self.grams.columns(group)
         at = np.searchsorted(self.columns, places)

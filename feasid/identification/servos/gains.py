@@ -207,7 +207,6 @@ class ServoFit:
         return [*notes, Note(text, "servo-rows"), *self._law_notes(), *self._doubts()]
 
     def _law_notes(self) -> list[Note]:
-        """Terms and limits that the log's evidence selected."""
         notes = []
         if self.servo.terms:
             names = ", ".join(self.servo.terms)
@@ -276,7 +275,37 @@ def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any])
     if chosen["loaded"] is not None:
         shift = load_parameters(base, chosen["load"])
         data.append(ServoRows.from_logs(open_sources(chosen["loaded"]), base, law, chosen, shift))
-    _refuse_silent(data[0], law)
+    # Reject commands that do not determine gains.
+    rows = data[0]
+    for j, joint in enumerate(rows.robot.joints if law == "position" else ()):
+        e = np.concatenate([s.commands[:, j] - s.q[:, j] for s in rows.stretches])
+        rms, count = float(np.sqrt(np.mean(e**2))), rows.counts[j]
+        still = 1e-9 * max(float(np.ptp(s.q[:, j])) for s in rows.stretches)
+        ahead = np.concatenate([s.commands[:-1, j] - s.q[1:, j] for s in rows.stretches])
+        column = f"cmd_{joint}"
+        if rms <= still or np.sqrt(np.mean(ahead**2)) <= still:
+            text = (
+                f"the commands of joint {joint!r} ({column}) are its own positions: a state was "
+                "logged in the place of the command; log what was sent to the servo"
+            )
+        elif rms > LARGEST_ERROR and rows.robot.bodies[j].motion[:3].any():
+            text = (
+                f"joint {joint!r} does not follow its commands ({column}): they differ by "
+                f"{rms:.2g} rad RMS, whole turns aside; correct the unit (units={{'cmd': 'deg'}}), "
+                "or the column (columns=)"
+            )
+        elif np.isfinite(count) and rms < LEAST_COUNTS * count:
+            column, text = (
+                f"q_{joint}",
+                (
+                    f"the error cmd - q of joint {joint!r} is {rms:.2g} rad or m RMS, "
+                    f"and its encoder steps by {count:.2g}: below {LEAST_COUNTS:g} counts it "
+                    "determines no gains; lower the servo's gain, load it, or move faster"
+                ),
+            )
+        else:
+            continue
+        raise LogError(text, joint=joint, column=column)
     problem = GainProblem(base, tuple(data), gain_prior(base, chosen))
     best, tried = problem.choose(law, chosen["servo_terms"])
     if law == "position" and (_is_late(best) or _misfit(problem, best).max() > LIMITED):
@@ -412,39 +441,6 @@ def _misfit(problem: GainProblem, found: LawFit) -> Array:
 def _is_late(found: LawFit) -> bool:
     """Whether commands seem to act before they are given, or implausibly late."""
     return found.law.kind != "current" and not EARLIEST < found.equations.lags[0][0] < LATEST
-
-
-def _refuse_silent(rows: ServoRows, law: str) -> None:
-    """Reject commands that do not determine gains."""
-    for j, joint in enumerate(rows.robot.joints if law == "position" else ()):
-        e = np.concatenate([s.commands[:, j] - s.q[:, j] for s in rows.stretches])
-        rms, count = float(np.sqrt(np.mean(e**2))), rows.counts[j]
-        still = 1e-9 * max(float(np.ptp(s.q[:, j])) for s in rows.stretches)
-        ahead = np.concatenate([s.commands[:-1, j] - s.q[1:, j] for s in rows.stretches])
-        column = f"cmd_{joint}"
-        if rms <= still or np.sqrt(np.mean(ahead**2)) <= still:
-            text = (
-                f"the commands of joint {joint!r} ({column}) are its own positions: a state was "
-                "logged in the place of the command; log what was sent to the servo"
-            )
-        elif rms > LARGEST_ERROR and rows.robot.bodies[j].motion[:3].any():
-            text = (
-                f"joint {joint!r} does not follow its commands ({column}): they differ by "
-                f"{rms:.2g} rad RMS, whole turns aside; correct the unit (units={{'cmd': 'deg'}}), "
-                "or the column (columns=)"
-            )
-        elif np.isfinite(count) and rms < LEAST_COUNTS * count:
-            column, text = (
-                f"q_{joint}",
-                (
-                    f"the error cmd - q of joint {joint!r} is {rms:.2g} rad or m RMS, "
-                    f"and its encoder steps by {count:.2g}: below {LEAST_COUNTS:g} counts it "
-                    "determines no gains; lower the servo's gain, load it, or move faster"
-                ),
-            )
-        else:
-            continue
-        raise LogError(text, joint=joint, column=column)
 
 
 def _refuse_unexplained(problem: GainProblem, found: LawFit) -> None:

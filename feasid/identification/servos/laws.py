@@ -134,7 +134,6 @@ class GainProblem:
         return best, tried
 
     def _further(self, best: LawFit) -> Iterator[LawFit]:
-        """Yield the fits with one more term each."""
         offered = ["rate", "gravity"]
         if len(self.data[0].stretches) == 1:  # the integral at the start is that of a single run
             offered.append("integral")

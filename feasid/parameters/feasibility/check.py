@@ -234,7 +234,6 @@ class Verdict(Displayed):
 
     @property
     def _proof(self) -> dict[str, Any]:
-        """The certificate's data; nothing where there is none."""
         return {} if self.certificate is None else self.certificate.data
 
     @property
@@ -381,7 +380,6 @@ class Verdict(Displayed):
         ]
 
     def _explain_inconclusive(self) -> str:
-        """The reason why nothing is proved."""
         if not np.isfinite(self.margin):
             return "no solver gave an answer, or given equations contradict each other too little"
         if abs(self.margin) < NEARLY:

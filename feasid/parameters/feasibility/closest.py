@@ -253,7 +253,25 @@ def _repair(problem: _Problem, raw: SolverAnswer, anchor: Anchor, reference: Arr
     It is refined if no constraint is active.
     """
     delta, goal = anchor.repair(raw.x * problem.units), problem.goal
-    interior = _tighten_margin(goal.feasible, problem.scale, goal.margin)
+    # The feasible set with `KEPT` of the margin taken off, so that its interior keeps that much. A
+    # fibre through a point that just has the margin is all but a point in the set with the whole
+    # margin; half of it leaves interior to choose in.
+    squares = [np.outer(unit, unit) for unit in problem.scale.blocks]
+    tightened = [
+        KEPT * (problems.MARGIN * s if goal.margin is None else goal.margin) for s in squares
+    ]
+    numbers = KEPT * margins(problem.scale, goal.margin)[1] * problem.scale.linear
+    interior = replace(
+        goal.feasible,
+        blocks=tuple(
+            replace(b, constant=b.constant - t * np.eye(b.size))
+            for b, t in zip(goal.feasible.blocks, tightened, strict=True)
+        ),
+        linear=tuple(
+            replace(c, constant=c.constant - float(m))
+            for c, m in zip(goal.feasible.linear, numbers, strict=True)
+        ),
+    )
     interior = interior if interior.contains_strictly(delta) else goal.feasible
     delta = _centre(interior, delta, problem.unseen, reference)
     # One least-squares correction: exact when no constraint is active at the optimum.
@@ -319,25 +337,3 @@ def _centre(interior: FeasibleSet, delta: Array, unseen: Array, reference: Array
         if share < LEAST_SHARE:
             return delta
     return delta + share * (centre - delta) if share < 1.0 else centre
-
-
-def _tighten_margin(feasible: FeasibleSet, scale: Units, margin: float | None) -> FeasibleSet:
-    """The feasible set with `KEPT` of the margin taken off, so that its interior keeps that much.
-
-    A fibre through a point that just has the margin is all but a point in the set with the whole
-    margin; half of it leaves interior to choose in.
-    """
-    squares = [np.outer(unit, unit) for unit in scale.blocks]
-    tightened = [KEPT * (problems.MARGIN * s if margin is None else margin) for s in squares]
-    numbers = KEPT * margins(scale, margin)[1] * scale.linear
-    return replace(
-        feasible,
-        blocks=tuple(
-            replace(b, constant=b.constant - t * np.eye(b.size))
-            for b, t in zip(feasible.blocks, tightened, strict=True)
-        ),
-        linear=tuple(
-            replace(c, constant=c.constant - float(m))
-            for c, m in zip(feasible.linear, numbers, strict=True)
-        ),
-    )

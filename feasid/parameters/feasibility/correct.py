@@ -337,7 +337,6 @@ def _check_weight(weight: npt.ArrayLike, count: int) -> Array:
 
 
 def _model_to_measure_around(around: npt.ArrayLike, robot: Robot, feasible: FeasibleSet) -> Array:
-    """A strictly feasible model to measure around."""
     delta = robot.check_parameters(around)
     violations = feasible.violations(delta)
     if violations:
@@ -393,8 +392,6 @@ def _entropic_rows(feasible: FeasibleSet, scale: Units, reference: Array) -> Arr
 
 
 def _with_parameters(robot: Robot, delta: Array) -> Robot:
-    """The robot with these parameters; NaN means not described."""
-
     def finite_or_none(part: Array) -> Array | None:
         return part if np.isfinite(part).all() else None
 

@@ -146,7 +146,6 @@ def feasible_start(feasible: FeasibleSet, scale: Units, reference: Array) -> Arr
 
 
 def _phase_one(feasible: FeasibleSet, scale: Units, reference: Array) -> Array:
-    """The model with the largest common margin."""
     elimination = Elimination.from_equalities(feasible).require_consistent()
     inside, roots = elimination.inside, elimination.roots
     if not len(roots):

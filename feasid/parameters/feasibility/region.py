@@ -184,7 +184,6 @@ class Region:
 
     @cached_property
     def _constraint_barrier(self) -> LogBarrier:
-        """The logarithms of all constraints on x."""
         return LogBarrier.with_equal_weights(self._elimination.inside, self._unit_directions)
 
     @cached_property
@@ -197,7 +196,6 @@ class Region:
 
     @cached_property
     def _analytic_centre(self) -> Array:
-        """The analytic centre."""
         return self._tilted_centre(self.start[self._elimination.roots], None)
 
     def _tilted_centre(self, x: Array, tilt: Array | None) -> Array:

@@ -119,32 +119,27 @@ def solver_attempts(solver: Any = None) -> Ladder:
             ("scs", "cone", lambda p: solve(p, "SCS")),
         )
     if isinstance(solver, str):
-        name = _installed_solver(solver)
+        import cvxpy
+
+        name, solvers = solver.upper(), sorted(importlib.import_module("cvxpy.settings").SOLVERS)
+        there = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
+        if name not in solvers:
+            hint = did_you_mean(name, solvers)
+            raise InputError(
+                f"solver {solver!r} is not one that CVXPY knows{hint}; "
+                f"installed: {', '.join(there)}",
+                option="solver",
+            )
+        if name not in there:
+            raise InputError(
+                f"solver {solver!r} is not installed or has no licence here; installed: "
+                f"{', '.join(there)}",
+                option="solver",
+            )
         return ((name.lower(), "cone", lambda p: solve(p, name)),)
     if hasattr(solver, "solve_via_data"):
         return ((str(solver.name()).lower(), "cone", lambda p: solve(p, solver)),)
     return tuple(solver)
-
-
-def _installed_solver(solver: str) -> str:
-    """The name of an installed solver, as CVXPY spells it."""
-    import cvxpy
-
-    name, solvers = solver.upper(), sorted(importlib.import_module("cvxpy.settings").SOLVERS)
-    there = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
-    if name not in solvers:
-        hint = did_you_mean(name, solvers)
-        raise InputError(
-            f"solver {solver!r} is not one that CVXPY knows{hint}; installed: {', '.join(there)}",
-            option="solver",
-        )
-    if name not in there:
-        raise InputError(
-            f"solver {solver!r} is not installed or has no licence here; installed: "
-            f"{', '.join(there)}",
-            option="solver",
-        )
-    return name
 
 
 def solve_verified(

@@ -346,7 +346,6 @@ class Coefficients:
 
     @cached_property
     def _transfer_rounding(self) -> tuple[Array, ...]:
-        """Rounding in `transfers`."""
         sizes = self._transforms_to_parents(parameter_transform_size)
         return tuple(UNIT_ROUNDOFF * size for size in sizes)
 

@@ -341,31 +341,27 @@ def exact_blocks(echelon: Echelon) -> tuple[JointNullspace, ...]:
     for i, (body, p) in enumerate(zip(run.robot.bodies, run.robot.parents, strict=True)):
         state, rows = _propagate_exactly(echelon, i, body, states[p] if p >= 0 else ground)
         states.append(state)
-        out.append(_joint_nullspace(echelon, i, rows))
+        # Null vectors of exact rows, the leading parameters first in the order of preference.
+        columns, units, _, inertial = echelon.block_layout(i)
+        order = echelon.preference_order(i, len(columns)).tolist()
+        span = Subspace([[row[k] for k in order] for row in rows])
+        leading = sorted(order[k] for k in span.rows)
+        bound = [k for k in range(len(columns)) if k not in leading]
+        vectors = np.zeros((len(columns), len(bound)))
+        vectors[bound, np.arange(len(bound))] = 1.0
+        place = {column: at for at, column in enumerate(order)}
+        for pivot, row in span.rows.items():
+            lead = order[pivot]
+            for k, column in enumerate(bound):
+                value = row[place[column]]
+                if value:
+                    if not isinstance(value, Fraction):
+                        value = Fraction(int(value.p), int(value.q))
+                    vectors[lead, k] = -float(value) * units[column] / units[lead]
+        places = np.array(bound, dtype=np.intp), np.array(leading, dtype=np.intp)
+        drive, noise = echelon.run.drive_symbols(i), np.zeros(len(bound))
+        out.append(JointNullspace(columns, units, vectors, *places, inertial, drive, noise))
     return tuple(out)
-
-
-def _joint_nullspace(echelon: Echelon, i: int, rows: Matrix) -> JointNullspace:
-    """Null vectors of exact rows, the leading parameters first in the order of preference."""
-    columns, units, _, inertial = echelon.block_layout(i)
-    order = echelon.preference_order(i, len(columns)).tolist()
-    span = Subspace([[row[k] for k in order] for row in rows])
-    leading = sorted(order[k] for k in span.rows)
-    bound = [k for k in range(len(columns)) if k not in leading]
-    vectors = np.zeros((len(columns), len(bound)))
-    vectors[bound, np.arange(len(bound))] = 1.0
-    place = {column: at for at, column in enumerate(order)}
-    for pivot, row in span.rows.items():
-        lead = order[pivot]
-        for k, column in enumerate(bound):
-            value = row[place[column]]
-            if value:
-                if not isinstance(value, Fraction):
-                    value = Fraction(int(value.p), int(value.q))
-                vectors[lead, k] = -float(value) * units[column] / units[lead]
-    places = np.array(bound, dtype=np.intp), np.array(leading, dtype=np.intp)
-    drive, noise = echelon.run.drive_symbols(i), np.zeros(len(bound))
-    return JointNullspace(columns, units, vectors, *places, inertial, drive, noise)
 
 
 # -- the recursion -------------------------------------------------------------------------------

@@ -432,7 +432,24 @@ class ScaledExperiment:
         """Actions of joint i's screws on velocities and on functionals, rotor included."""
         rotor, screws = self.rotor_views[i], self.frames.screws[i]
         if len(screws) > 1:
-            return _screw_actions(self, screws)
+            # Actions of each screw of a joint of several degrees of freedom. A screw whose axis
+            # misses the working origin is shifted to it, and the result shifted back.
+            velocity, parameter = [], []
+            for screw in screws:
+                w, v = screw[:3], screw[3:]
+                centre = np.cross(w, v) if w.any() else np.zeros(3)
+                moved = np.r_[w, v + np.cross(w, centre)]
+                a, b = (s.screw_action() for s in self._screw_spectra(moved))
+                if np.abs(centre).max() > 0:
+                    x = motion_transform(np.eye(3)[None], centre[None])[0]
+                    back = motion_transform(np.eye(3)[None], -centre[None])[0]
+                    a = ScrewAction(back @ a.still @ x, back @ a.moving @ x)
+                    t = ROOT2[:, None] * parameter_transform(np.eye(3), -centre) / ROOT2
+                    t_back = ROOT2[:, None] * parameter_transform(np.eye(3), centre) / ROOT2
+                    b = ScrewAction(t.T @ b.still @ t_back.T, t.T @ b.moving @ t_back.T)
+                velocity.append(a)
+                parameter.append(b)
+            return velocity, parameter
         v, k = self._screw_spectra(screws[0])
         if rotor is None:
             return [v.screw_action()], [k.screw_action()]
@@ -455,28 +472,3 @@ class ScaledExperiment:
         m = columns.shape[0]
         complete = m in WHOLE_SPACE and out.shape[1] == m and s[-1] >= WEAK_DIRECTION
         return WHOLE_SPACE[m] if complete else out
-
-
-def _screw_actions(
-    experiment: ScaledExperiment, screws: Array
-) -> tuple[list[ScrewAction], list[ScrewAction]]:
-    """Actions of each screw of a joint of several degrees of freedom.
-
-    A screw whose axis misses the working origin is shifted to it, and the result shifted back.
-    """
-    velocity, parameter = [], []
-    for screw in screws:
-        w, v = screw[:3], screw[3:]
-        centre = np.cross(w, v) if w.any() else np.zeros(3)
-        moved = np.r_[w, v + np.cross(w, centre)]
-        a, b = (s.screw_action() for s in experiment._screw_spectra(moved))
-        if np.abs(centre).max() > 0:
-            x = motion_transform(np.eye(3)[None], centre[None])[0]
-            back = motion_transform(np.eye(3)[None], -centre[None])[0]
-            a = ScrewAction(back @ a.still @ x, back @ a.moving @ x)
-            t = ROOT2[:, None] * parameter_transform(np.eye(3), -centre) / ROOT2
-            t_back = ROOT2[:, None] * parameter_transform(np.eye(3), centre) / ROOT2
-            b = ScrewAction(t.T @ b.still @ t_back.T, t.T @ b.moving @ t_back.T)
-        velocity.append(a)
-        parameter.append(b)
-    return velocity, parameter

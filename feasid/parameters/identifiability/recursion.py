@@ -305,7 +305,6 @@ class RecursionStep:
         return span, np.hstack([a.split_orbits(span)[1] for a in self.screw_actions[1]])
 
     def _displacement_rates(self, k: Array) -> Array:
-        """Change of functionals with a displacement of a held joint."""
         run, rotor = self.run, self.run.rotor_views[self.i]
         turned = [a.T @ k[:10] for a in parameter_rate(run.frames.screws[self.i])]
         if rotor is None:

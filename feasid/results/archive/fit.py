@@ -205,27 +205,9 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
     if record.source is not None:  # as text, without paths from which anything could be opened
         reading = _attributes(record.source, [f.name for f in fields(SourceRecord)[1:]])
         source = Source(TEXT, record.source.format, content["description"], reading=reading)
-    fit = _fit(record, source, logs[0], logs[-1])
-    if "certificate.json" in content:
-        proof = Certificate(json.loads(content["certificate.json"]), record.outside)
-        vars(fit)["certificate"] = proof
-    return fit
-
-
-def _require_log_of(base: BaseParameters, reduced: Reduced) -> None:
-    """Refuse a log that was reduced for other columns or coordinates."""
-    columns, dof = independent_columns(base), base.robot.dof
-    of_base = reduced.fingerprint == fingerprint_of(base.robot, columns)
-    counts = len(reduced.supports), len(reduced.strata) or dof
-    power = reduced.power is None or reduced.power.shape == (dof,)
-    if not of_base or [*reduced.columns] != columns or counts != (dof, dof) or not power:
-        raise DamagedError("its log was reduced for another robot")
-
-
-def _fit(
-    record: FitRecord, source: Source | None, reduced: Reduced, equations: Reduced
-) -> FittedModel:
-    """The fit of a record, its shapes and its feasibility checked."""
+    # The fit of a record, its shapes and its feasibility checked.
+    reduced = logs[0]
+    equations = logs[-1]
     robot = replace(record.robot, source=source)
     base = base_parameters(robot, measured=record.measured)
     r, rho, _ = record.triangle
@@ -254,7 +236,21 @@ def _fit(
     estimator = Estimator(base, feasible, record.bounds.kept, True, *prior, **decided)
     saved = LogEvidence(record.log, record.structure, record.contact_errors, record.simulated)
     parts = _attributes(record, (*OF_FIT, "log_options", "options", "made"))
-    return FittedModel(robot, estimator, estimate, reduced, equations, saved=saved, **parts)
+    fit = FittedModel(robot, estimator, estimate, reduced, equations, saved=saved, **parts)
+    if "certificate.json" in content:
+        proof = Certificate(json.loads(content["certificate.json"]), record.outside)
+        vars(fit)["certificate"] = proof
+    return fit
+
+
+def _require_log_of(base: BaseParameters, reduced: Reduced) -> None:
+    """Refuse a log that was reduced for other columns or coordinates."""
+    columns, dof = independent_columns(base), base.robot.dof
+    of_base = reduced.fingerprint == fingerprint_of(base.robot, columns)
+    counts = len(reduced.supports), len(reduced.strata) or dof
+    power = reduced.power is None or reduced.power.shape == (dof,)
+    if not of_base or [*reduced.columns] != columns or counts != (dof, dof) or not power:
+        raise DamagedError("its log was reduced for another robot")
 
 
 def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:

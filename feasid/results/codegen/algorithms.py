@@ -63,7 +63,6 @@ class Algorithms:
     def _joint_coordinates(
         self, values: Sequence[Expression], offset: bool = False
     ) -> list[Expression]:
-        """Coordinates of all joints from the independent coordinates."""
         coupled = self.robot.coupling_map
         out = constant_matrix_times(coupled.A, values)
         return [o + float(b) for o, b in zip(out, coupled.b, strict=True)] if offset else out
@@ -77,7 +76,6 @@ class Algorithms:
         return [joint_transform(self.graph, n, self._positions[n.own]) for n in self._tree]
 
     def _node_parameters(self, node: Node, delta: Sequence[Expression]) -> Expressions:
-        """A node's ten parameters from the robot's."""
         return np.array(
             constant_matrix_times(node.reduction, [delta[c] for c in node.columns]), dtype=object
         )
@@ -198,7 +196,6 @@ class Algorithms:
         return out
 
     def _drive_term_factors(self, k: int) -> dict[str, Expression]:
-        """Factors of a drive's coefficients, by symbol."""
         graph, drive = self.graph, self.robot.drives[k]
         if drive.features:
             raise InputError(

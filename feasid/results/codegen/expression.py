@@ -17,7 +17,6 @@ SERIES_BELOW = 0.1
 
 
 def _sinc(square: float) -> float:
-    """sin(x) / x by the square of x."""
     x = math.sqrt(square)
     return math.sin(x) / x if x else 1.0
 

@@ -352,26 +352,8 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
     seen = load_robot(path, **{**reading, "sidecar": False})
     terms = sum_drives(replace(drive, rest=0.0) for drive in seen.drives)
     delta = np.zeros(fit.robot.size)
-    read = _inertials_in_robot_frames(fit, seen, path)
-    for i, columns in enumerate(fit.robot.inertial_columns):
-        delta[columns] = read[i]
-    for k, drive in enumerate(fit.robot.drives):
-        if len(drive.coupling) == 1:
-            ((joint, factor),) = drive.coupling.items()
-            given = terms.pop(((joint, 1.0),), {})
-            for symbol, column in fit.robot.drive_columns(k).items():
-                scaling = TERMS[symbol].scaling(factor) if symbol in TERMS else None
-                delta[column] = given.pop(symbol, 0.0) / (scaling or 1.0)
-    return delta
-
-
-def _inertials_in_robot_frames(
-    fit: FittedModel, seen: Robot, path: str | os.PathLike[str]
-) -> list[Array]:
-    """Inertial parameters of a file's bodies in the robot's frames, which may be others.
-
-    Where joint zeros are corrected, the file is at zero where the log says minus the correction.
-    """
+    # Inertial parameters of a file's bodies in the robot's frames, which may be others. Where joint
+    # zeros are corrected, the file is at zero where the log says minus the correction.
     robot, joints = fit.robot, {body.joint: body for body in seen.bodies}
     zeros = fit.calibration.correction.values_by_joint("zero")
     ours, theirs = robot.pose({robot.joints[j]: -z for j, z in zeros.items()}), seen.pose()
@@ -392,4 +374,14 @@ def _inertials_in_robot_frames(
             )
         ten = np.zeros(10) if other.inertial is None else other.inertial
         out.append(change_frame(rotation, position) @ ten)
-    return out
+    read = out
+    for i, columns in enumerate(fit.robot.inertial_columns):
+        delta[columns] = read[i]
+    for k, drive in enumerate(fit.robot.drives):
+        if len(drive.coupling) == 1:
+            ((joint, factor),) = drive.coupling.items()
+            given = terms.pop(((joint, 1.0),), {})
+            for symbol, column in fit.robot.drive_columns(k).items():
+                scaling = TERMS[symbol].scaling(factor) if symbol in TERMS else None
+                delta[column] = given.pop(symbol, 0.0) / (scaling or 1.0)
+    return delta

@@ -153,6 +153,8 @@ def report_contents(
     samples; `command`: the command that made the report; `simulation`: of a log, or the reason why
     there is none.
     """
+    solution = fit.solution
+    where, margin = min(solution.margins.items(), key=lambda item: item[1])
     told: dict[str, Any] = as_json(
         {
             "schema": SCHEMA,
@@ -167,7 +169,16 @@ def report_contents(
                 "condition_number": fit.condition_number,
                 "cutoff": fit.reduced.cutoff,
             },
-            "feasibility": _feasibility(fit),
+            "feasibility": {
+                "feasible": True,
+                "consistency": solution.consistency,
+                "margin": margin,
+                "tightest": where,
+                "verified": solution.verified,
+                "price": None if np.isnan(fit.price) else fit.price,
+                "repair": fit.optimum.residual_increase,
+                "tie_break": solution.tie_break,
+            },
             "prediction": _prediction(fit, tested),
             "claims": _evidence_entries(fit, tested),
             "bodies": _table_to_data(fit.bodies),
@@ -181,21 +192,6 @@ def report_contents(
         }
     )
     return told
-
-
-def _feasibility(fit: FittedModel) -> dict[str, Any]:
-    solution = fit.solution
-    where, margin = min(solution.margins.items(), key=lambda item: item[1])
-    return {
-        "feasible": True,
-        "consistency": solution.consistency,
-        "margin": margin,
-        "tightest": where,
-        "verified": solution.verified,
-        "price": None if np.isnan(fit.price) else fit.price,
-        "repair": fit.optimum.residual_increase,
-        "tie_break": solution.tie_break,
-    }
 
 
 def _prediction(fit: FittedModel, tested: pd.Series[float] | None) -> dict[str, Any]:
@@ -228,7 +224,6 @@ def _prediction(fit: FittedModel, tested: pd.Series[float] | None) -> dict[str, 
 
 
 def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list[dict[str, str]]:
-    """Evidence for the results, and how to check it."""
     quality = fit.quality
     missed = 100 * quality.errors.overall_error(quality.errors.model)
     where = "held-out segments" if quality.errors.unseen else "the fitted log"
@@ -311,7 +306,6 @@ def _log_curves(
 
 
 def _torque_curves(prediction: PredictedLog, points: int) -> list[dict[str, Any]]:
-    """Per joint the curves of every run, every n-th sample."""
     step = max(1, -(-sum(len(t) for t, _, _ in prediction.compared_torques) // points))
     out = []
     for k, joint in enumerate(prediction.joints):

@@ -19,7 +19,7 @@ from feasid.core.display import Display, Measure, plain
 from feasid.core.errors import InputError
 from feasid.core.text import escape_controls
 from feasid.identification.assessment.checks import NO, is_strong
-from feasid.identification.assessment.quality import Quality, remarks
+from feasid.identification.assessment.quality import remarks
 from feasid.identification.estimation.noise import least_squares
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log
@@ -98,7 +98,6 @@ class Summary:
 
 
 def _cells(frame: pd.DataFrame) -> list[list[str]]:
-    """Head and rows of a table as text."""
     rows = [
         [plain(index), *(x if isinstance(x, str) else f"{x:.4g}" for x in row)]
         for index, row in zip(frame.index, frame.itertuples(index=False), strict=True)
@@ -155,9 +154,19 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
     terms = fit.joint_terms.mask(lambda x: x.abs() < 1e-6 * x.abs().max(), 0.0)
     bodies += [terms] if len(terms) else []
     uses = [f"{m.name:<10} {m.value}" for m in _use_measures(fit)]
+    size, base = fit.unknowns.unknowns, fit.unknowns.size
+    total = "standard" if fit.unknowns is fit.base else "unknown standard"
+    reduced = f"\n{fit.robot.constraint_summary}" if fit.robot.constraint_summary else ""
+    cutoff = fit.reduced.cutoff
+    filtered = f", low-pass {cutoff:.3g} Hz" if cutoff is not None else ""
     sections = [
         *(note for note in fit.notes if note.code in FIRST),
-        _headline(fit),
+        (
+            f"feasible fit of {fit.robot.name!r}: {base} base of {size} {total} parameters, "
+            f"{len(fit.robot.bodies)} bodies\n"
+            f"{fit.reduced.samples} samples x {fit.robot.dof} joints{filtered}, "
+            f"condition number {fit.condition_number:.3g}{reduced}"
+        ),
         "\n  ".join(["what it is good for", *uses, *_remarks(fit)]),
         repr(fit.quality),
         _verdict_text(fit),
@@ -184,20 +193,6 @@ def test_errors(fit: FittedModel, test: Any) -> pd.Series[float]:
             option="test",
         )
     return test
-
-
-def _headline(fit: FittedModel) -> str:
-    size, base = fit.unknowns.unknowns, fit.unknowns.size
-    total = "standard" if fit.unknowns is fit.base else "unknown standard"
-    reduced = f"\n{fit.robot.constraint_summary}" if fit.robot.constraint_summary else ""
-    cutoff = fit.reduced.cutoff
-    filtered = f", low-pass {cutoff:.3g} Hz" if cutoff is not None else ""
-    return (
-        f"feasible fit of {fit.robot.name!r}: {base} base of {size} {total} parameters, "
-        f"{len(fit.robot.bodies)} bodies\n"
-        f"{fit.reduced.samples} samples x {fit.robot.dof} joints{filtered}, "
-        f"condition number {fit.condition_number:.3g}{reduced}"
-    )
 
 
 def _verdict_text(fit: FittedModel) -> str:
@@ -395,10 +390,21 @@ def display(fit: FittedModel, test: Any = None) -> Display:
     refused = any(map(is_strong, fit.quality.reasons))
     margin = min(fit.solution.margins.values())
     semi = ", semi-consistent only" if fit.solution.consistency == "semi" else ""
+    # Prediction error of all joints, compared with those of the description and of least squares.
+    errors = fit.quality.errors
+    name = "cross-validation error" if errors.unseen else "error where fitted"
+    others = {"description": errors.description, "least squares": errors.least_squares}
+    beside = [
+        f"{other} {100 * errors.overall_error(e):.3g} %"
+        for other, e in others.items()
+        if np.isfinite(e).all()
+    ]
+    value = f"{100 * errors.overall_error(errors.model):.3g} %"
+    value += f" ({', '.join(beside)})" if beside else ""
     measures = [
         *([] if refused else _use_measures(fit)),
         Measure("physically consistent", f"yes (certified), smallest margin {margin:.2g}{semi}"),
-        _prediction_measure(fit.quality),
+        Measure(name, value, met=fit.quality.level != "useless"),
         *([] if test is None else [_error_measure("test error", test_errors(fit, test))]),
         _error_measure("error on fitted log", fit.relative_error),
     ]
@@ -434,27 +440,9 @@ def _use_measures(fit: FittedModel) -> list[Measure]:
 
 
 def _remarks(fit: FittedModel) -> list[str]:
-    """Remarks that lower no grade."""
     warned = [str(n) for n in fit.notes if n.values.get("level") == "warning"]
     shown = {str(r) for r in fit.quality.reasons}
     return [*remarks(fit.evidence), *_blind_text(fit), *(w for w in warned if w not in shown)]
-
-
-def _prediction_measure(quality: Quality) -> Measure:
-    """Prediction error of all joints, compared with those of the description and of least
-    squares.
-    """
-    errors = quality.errors
-    name = "cross-validation error" if errors.unseen else "error where fitted"
-    others = {"description": errors.description, "least squares": errors.least_squares}
-    beside = [
-        f"{other} {100 * errors.overall_error(e):.3g} %"
-        for other, e in others.items()
-        if np.isfinite(e).all()
-    ]
-    value = f"{100 * errors.overall_error(errors.model):.3g} %"
-    value += f" ({', '.join(beside)})" if beside else ""
-    return Measure(name, value, met=quality.level != "useless")
 
 
 def _error_measure(name: str, errors: pd.Series[float]) -> Measure:

@@ -148,28 +148,19 @@ def _parse_source(path: Any, limits: ReadLimits) -> XmlText:
             f"MuJoCo model, not from {type(path).__name__}"
         )
     if os.fspath(path).endswith(".xacro"):
-        return _run_xacro(path, limits)
+        # Xacro evaluates expressions of the file, so expand only files that you trust.
+        name = os.fspath(path)
+        read_bytes(name, limits)
+        try:
+            import xacro  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        except ImportError as error:
+            raise missing_extra("reading xacro", "xacro", "xacro") from error
+        try:
+            text = xacro.process_file(name).toprettyxml(indent="  ")
+        except Exception as error:  # whatever the file's own expressions raise
+            raise DescriptionError(f"{name}: xacro refuses the file: {error}", path=name) from error
+        return parse_xml(text.encode(), name, limits)
     return parse_xml(read_bytes(path, limits), os.fspath(path), limits)
-
-
-def _run_xacro(path: str | os.PathLike[str], limits: ReadLimits) -> XmlText:
-    """The URDF that xacro makes of a file. Xacro evaluates expressions of the file, so expand only
-    files that you trust.
-
-    Raises MissingExtraError: xacro is not installed. Raises DescriptionError: xacro refuses the
-    file.
-    """
-    name = os.fspath(path)
-    read_bytes(name, limits)
-    try:
-        import xacro  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    except ImportError as error:
-        raise missing_extra("reading xacro", "xacro", "xacro") from error
-    try:
-        text = xacro.process_file(name).toprettyxml(indent="  ")
-    except Exception as error:  # whatever the file's own expressions raise
-        raise DescriptionError(f"{name}: xacro refuses the file: {error}", path=name) from error
-    return parse_xml(text.encode(), name, limits)
 
 
 def _find_robot_description(name: Any) -> Any:

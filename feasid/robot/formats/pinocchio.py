@@ -60,12 +60,25 @@ def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Ro
             low, high = (float(end[joint.idx_q]) for end in ends)
             if -UNLIMITED < low < high < UNLIMITED:
                 limits = Limits(low, high)
+        # Motion subspace with the angular part first.
+        name = model.names[i]
+        kind = joint.shortname().removeprefix("JointModel")
+        if not kind.startswith(CONSTANT) or kind.startswith(MOVING):
+            raise UnsupportedJointError(
+                f"joint {name!r} is a {joint.shortname()}, whose motion subspace is not constant",
+                joint=name,
+            )
+        data = joint.createData()
+        neutral = NEUTRAL.get(kind, [1, 0] if joint.nq > joint.nv else [0] * joint.nq)
+        joint.calc(data, np.r_[np.zeros(joint.idx_q), neutral])
+        subspace = np.asarray(data.S, dtype=np.float64).reshape(6, -1)
+        turned = np.vstack([subspace[3:], subspace[:3]])
         body = Body(
             names[i],
             names.get(model.parents[i]),
             np.array(place.rotation),
             np.array(place.translation),
-            _motion_subspace(joint, model.names[i]),
+            turned[:, [3, 4, 5, 0, 1, 2]] if kind == "FreeFlyer" else turned,
             model.names[i],
             inertial=ten[np.argsort(inertia.PINOCCHIO)],
             limits=limits,
@@ -76,22 +89,6 @@ def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Ro
     stated_gravity = model.gravity.linear if gravity is None else gravity
     source = Source("<pinocchio model>", "pinocchio", b"", tuple(term_notes(drives)))
     return Robot(tuple(bodies), np.array(stated_gravity), model.name, tuple(drives), source=source)
-
-
-def _motion_subspace(joint: Any, name: str) -> npt.NDArray[np.float64]:
-    """Motion subspace with the angular part first."""
-    kind = joint.shortname().removeprefix("JointModel")
-    if not kind.startswith(CONSTANT) or kind.startswith(MOVING):
-        raise UnsupportedJointError(
-            f"joint {name!r} is a {joint.shortname()}, whose motion subspace is not constant",
-            joint=name,
-        )
-    data = joint.createData()
-    neutral = NEUTRAL.get(kind, [1, 0] if joint.nq > joint.nv else [0] * joint.nq)
-    joint.calc(data, np.r_[np.zeros(joint.idx_q), neutral])
-    subspace = np.asarray(data.S, dtype=np.float64).reshape(6, -1)
-    turned = np.vstack([subspace[3:], subspace[:3]])
-    return turned[:, [3, 4, 5, 0, 1, 2]] if kind == "FreeFlyer" else turned
 
 
 def _drives(model: Any, row: int, body: Body) -> Iterator[Drive]:

@@ -219,7 +219,17 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
         elif _inertial_numbers(old) != _inertial_numbers(new):
             raise verification_error(f"link {new.name!r} changed although it should not")
     _verify_bodies(robot, new_description, inertials, form.agreement)
-    _verify_terms(new_description, terms, form)
+    for joint in new_description.joints:
+        target = terms.get(joint.name)
+        if target is None:
+            continue
+        fields = [TERM_FIELDS[s] for s in TERM_FIELDS if s in form.holds]
+        for name in [*fields, *(["rest"] if target.stiffness else [])]:
+            written, value = getattr(joint.terms, name), getattr(target, name)
+            if abs(written - value) > form.agreement * abs(value):
+                raise verification_error(
+                    f"{name} of joint {joint.name!r} reads back as {written:g}, not {value:g}"
+                )
     stated = GRAVITY if new_description.gravity is None else new_description.gravity
     if gravity is not None and tuple(gravity) != tuple(stated):
         raise verification_error("gravity does not read back as it was written")
@@ -256,20 +266,6 @@ def _stated_parameters(description: Description, member: Member) -> Array | None
         return description.link(member.name).parameters
     except NeedsCompilerError:
         return member.inertial
-
-
-def _verify_terms(after: Description, terms: Mapping[str, JointTerms], form: Format) -> None:
-    for joint in after.joints:
-        target = terms.get(joint.name)
-        if target is None:
-            continue
-        fields = [TERM_FIELDS[s] for s in TERM_FIELDS if s in form.holds]
-        for name in [*fields, *(["rest"] if target.stiffness else [])]:
-            written, value = getattr(joint.terms, name), getattr(target, name)
-            if abs(written - value) > form.agreement * abs(value):
-                raise verification_error(
-                    f"{name} of joint {joint.name!r} reads back as {written:g}, not {value:g}"
-                )
 
 
 # -- a robot in a new file ------------------------------------------------------------------------

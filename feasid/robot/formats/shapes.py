@@ -238,7 +238,6 @@ def read_points(path: Path) -> Array:
 
 
 def _numbers_after(content: bytes, word: bytes, first: int) -> Array:
-    """The three numbers after a line's first word."""
     lines = (line.split() for line in content.splitlines())
     return np.array([[float(x) for x in own[first:4]] for own in lines if own[:1] == [word]])
 

@@ -230,7 +230,6 @@ def _drive_to_data(drive: Drive) -> dict[str, Any]:
 
 
 def _lists_to_arrays(data: dict[str, Any]) -> dict[str, Any]:
-    """Lists of numbers as arrays, names as tuples."""
     out = dict(data)
     out |= {k: tuple(out[k]) for k in ("symbols", "ripple", "spring_range") if k in out}
     for name in ("values", "rotation", "position"):
@@ -270,7 +269,20 @@ def with_loop_table(robot: Robot, path: str | Path) -> Robot:
     file = loop_table_path(path)
     if not file.is_file():
         return robot
-    data = _read_loop_table(file)
+    try:
+        if file.stat().st_size > MAX_TABLE_BYTES:
+            raise ValueError(f"larger than {MAX_TABLE_BYTES} bytes")
+        data = json.loads(file.read_bytes())
+        if not isinstance(data, dict) or data.get("format") != "feasid loops":
+            raise ValueError('its "format" is not "feasid loops"')
+    except (OSError, ValueError, RecursionError) as error:
+        raise DescriptionError(f"{file}: not a table of loops: {error}", path=str(file)) from error
+    if data.get("version") != TABLE_VERSION:
+        raise DescriptionError(
+            f"{file} has version {data.get('version')}, this feasid knows {TABLE_VERSION}: "
+            f"update feasid",
+            path=str(file),
+        )
     try:
         closed = _add_couplings_and_loops(robot, data)
     except MALFORMED as error:
@@ -301,24 +313,6 @@ def loop_table_bytes(robot: Robot, mimics: Collection[str]) -> bytes | None:
         "configuration": {j: float(q) for j, q in robot.configuration.items()},
     }
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
-
-
-def _read_loop_table(file: Path) -> dict[str, Any]:
-    try:
-        if file.stat().st_size > MAX_TABLE_BYTES:
-            raise ValueError(f"larger than {MAX_TABLE_BYTES} bytes")
-        data = json.loads(file.read_bytes())
-        if not isinstance(data, dict) or data.get("format") != "feasid loops":
-            raise ValueError('its "format" is not "feasid loops"')
-    except (OSError, ValueError, RecursionError) as error:
-        raise DescriptionError(f"{file}: not a table of loops: {error}", path=str(file)) from error
-    if data.get("version") != TABLE_VERSION:
-        raise DescriptionError(
-            f"{file} has version {data.get('version')}, this feasid knows {TABLE_VERSION}: "
-            f"update feasid",
-            path=str(file),
-        )
-    return data
 
 
 def _add_couplings_and_loops(robot: Robot, data: Mapping[str, Any]) -> Robot:

@@ -212,7 +212,6 @@ def file_bytes(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
 
 
 def _own_source(robot: Robot, form: Format) -> Source | None:
-    """The robot's source if it has this format."""
     return robot.source if robot.source and robot.source.format == form.name else None
 
 

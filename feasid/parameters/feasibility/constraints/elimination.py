@@ -137,7 +137,6 @@ def restrict(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
 
 
 def _eliminate_in_block(block: Block, T: Array, fixed: Array) -> Block:
-    """The block on z; without columns where it is constant."""
     along = T[block.columns]
     columns = np.flatnonzero(along.any(axis=0))
     plain = len(columns) == len(block.columns) and (along[:, columns] == np.eye(len(columns))).all()

@@ -290,22 +290,6 @@ def feasible_set(
         if not body.massless
     ]
     blocks += _rotor_blocks(robot, consistency)
-    rows = _sign_constraints(robot)
-    ties: list[Equality] = []
-    convex: list[ConvexConstraint] = []
-    for option, build in CONSTRAINTS.items():
-        limits = build(robot, values[option])
-        blocks += limits.blocks
-        rows += limits.linear
-        ties += limits.equalities
-        convex += limits.convex
-    bodies = tuple(b.name for b in robot.bodies)
-    names = robot.parameter_names
-    constraints = tuple(blocks), tuple(rows), tuple(ties), tuple(convex)
-    return FeasibleSet(names, bodies, consistency, *constraints)
-
-
-def _sign_constraints(robot: Robot) -> list[Linear]:
     rows: list[Linear] = []
     for k, drive in enumerate(robot.drives):
         places = robot.drive_columns(k)
@@ -321,7 +305,18 @@ def _sign_constraints(robot: Robot) -> list[Linear]:
             for sign, way in ((1.0, "forward"), (-1.0, "backward")):
                 name = f"{DISSIPATES}: {drive.name} {way}"
                 rows.append(Linear(name, index, np.array([1.0, sign])))
-    return rows
+    ties: list[Equality] = []
+    convex: list[ConvexConstraint] = []
+    for option, build in CONSTRAINTS.items():
+        limits = build(robot, values[option])
+        blocks += limits.blocks
+        rows += limits.linear
+        ties += limits.equalities
+        convex += limits.convex
+    bodies = tuple(b.name for b in robot.bodies)
+    names = robot.parameter_names
+    constraints = tuple(blocks), tuple(rows), tuple(ties), tuple(convex)
+    return FeasibleSet(names, bodies, consistency, *constraints)
 
 
 def _rotor_blocks(robot: Robot, consistency: Consistency) -> list[Block]:

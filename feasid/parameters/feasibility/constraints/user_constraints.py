@@ -202,7 +202,6 @@ def constraints_from_function(robot: Robot, value: Function | None) -> AffineCon
 
 
 def _name_constraints(given: Any) -> list[tuple[str, Any]]:
-    """Constraints with their names."""
     if isinstance(given, Mapping):
         return [(str(name), rule) for name, rule in given.items()]
     rules = given if isinstance(given, list | tuple) else [given]
@@ -240,7 +239,6 @@ def _linear_rows(
 
 
 def _matrix_block(robot: Robot, name: str, expression: Any, delta: Any) -> Block:
-    """An affine matrix that must be positive semidefinite."""
     size = int(expression.shape[0])
     constant, slopes = _affine_coefficients(expression, delta)
     matrices = np.vstack([constant, slopes.T]).reshape(-1, size, size)

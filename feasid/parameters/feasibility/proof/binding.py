@@ -126,14 +126,29 @@ def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:
         if again is None:
             return Binding((f"computed numbers differ by {change:.1e}: not proved for yours",))
         certificate = again
-    return Binding((), _describe_proved(certificate, holding, change))
+    # The claim that is proved, its subject and its conditions.
+    data = certificate.data
+    names = _constraint_labels(holding.question)
+    proved = CLAIMS.get(data["claim"])
+    if proved is None:
+        first = certificate.verify().splitlines()[0]
+        proved = f"that {first.partition(': ')[2]}"
+    under = [f"{data['consistency']} consistency"]
+    if checker.exact(data["margin"]):
+        under.append(f"a margin of {data['margin']} in SI")
+    for item in (*data["ties"], *data["constraints"]):
+        under.append(f"{item['name']} ({_describe_item(item, names)})")
+    if data.get("limit"):
+        under.append(_describe_limit(data["limit"]))
+    if change:
+        under.append(f"coefficients as computed here, {change:.0e} from the file's")
+    return Binding((), f"proves {proved} about {holding.about} under {', '.join(under)}")
 
 
 # -- comparison ----------------------------------------------------------------------------------
 
 
 def _describe_limit(limit: Mapping[str, str]) -> str:
-    """A limit in words."""
     mass, length, terms = (limit[key][:40] for key in checker.LIMITS)
     return f"masses up to {mass} kg within {length} m and joint terms up to {terms}"
 
@@ -175,7 +190,6 @@ def _describe_differences(file: Statement, own: Statement, names: Sequence[str])
 def _one_sided_items(
     what: str, file: Sequence[Any], own: Sequence[Any], names: Sequence[str]
 ) -> Iterator[str]:
-    """Ties or constraints that only one side has."""
     if list(file) == list(own):
         return
     for item in file:
@@ -211,7 +225,6 @@ def _row_change(file: Sequence[Any], own: Sequence[Any]) -> Fraction | float:
 
 
 def _differing_data(file: Statement, own: Statement) -> Iterator[str]:
-    """Differences in the data of a bound."""
     if len(file["rows"]) != len(own["rows"]):
         yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
     else:
@@ -264,23 +277,3 @@ def _adapt_proof(certificate: Certificate, holding: HeldStatement) -> Certificat
 
 
 # -- words -----------------------------------------------------------------------------------------
-
-
-def _describe_proved(certificate: Certificate, holding: HeldStatement, change: float) -> str:
-    """The claim that is proved, its subject and its conditions."""
-    data = certificate.data
-    names = _constraint_labels(holding.question)
-    proved = CLAIMS.get(data["claim"])
-    if proved is None:
-        first = certificate.verify().splitlines()[0]
-        proved = f"that {first.partition(': ')[2]}"
-    under = [f"{data['consistency']} consistency"]
-    if checker.exact(data["margin"]):
-        under.append(f"a margin of {data['margin']} in SI")
-    for item in (*data["ties"], *data["constraints"]):
-        under.append(f"{item['name']} ({_describe_item(item, names)})")
-    if data.get("limit"):
-        under.append(_describe_limit(data["limit"]))
-    if change:
-        under.append(f"coefficients as computed here, {change:.0e} from the file's")
-    return f"proves {proved} about {holding.about} under {', '.join(under)}"

@@ -195,7 +195,6 @@ def _margin_program(
 def _solve_and_prove(
     problem: PresolvedQuestion, scale: Units, reference: Array, solver: solve.Ladder
 ) -> ProvedAnswer:
-    """Solve in these units, and accept an answer that is proved."""
     feasible = problem.feasible
     if not feasible.constraints:
         return ProvedAnswer(None, np.nan, None)

@@ -157,7 +157,15 @@ class Question:
     ) -> Question:
         """From floating-point numbers: beta as it is printed, K as `plain` numbers."""
         values = None if beta is None else tuple(printed_decimal(b) for b in beta)
-        return cls(robot, feasible, _consistent_rows(robot, feasible, K), values, margin)
+        # K as `plain` numbers, consistent with how bodies move; remembered for the robot.
+        cache = _rows.setdefault(robot, {})
+        key = feasible.consistency, np.ascontiguousarray(K, dtype=np.float64).tobytes()
+        if key not in cache:
+            rows = [{int(j): simplest_number(row[j]) for j in np.flatnonzero(row)} for row in K]
+            single = all(len(row) == 1 for row in rows)
+            exact = rows if single else _face_relations(robot, feasible).make_rows_consistent(rows)
+            cache[key] = ExactRows(exact)
+        return cls(robot, feasible, (cache[key]), values, margin)
 
     @cached_property
     def face_relations(self) -> FaceRelations:
@@ -391,18 +399,6 @@ def _face_relations(robot: Robot, feasible: FeasibleSet) -> FaceRelations:
     key = feasible.consistency, len(blocks)
     if key not in cache:
         cache[key] = FaceRelations.from_blocks(robot, blocks)
-    return cache[key]
-
-
-def _consistent_rows(robot: Robot, feasible: FeasibleSet, K: Array) -> ExactRows:
-    """K as `plain` numbers, consistent with how bodies move; remembered for the robot."""
-    cache = _rows.setdefault(robot, {})
-    key = feasible.consistency, np.ascontiguousarray(K, dtype=np.float64).tobytes()
-    if key not in cache:
-        rows = [{int(j): simplest_number(row[j]) for j in np.flatnonzero(row)} for row in K]
-        single = all(len(row) == 1 for row in rows)
-        exact = rows if single else _face_relations(robot, feasible).make_rows_consistent(rows)
-        cache[key] = ExactRows(exact)
     return cache[key]
 
 

@@ -262,7 +262,6 @@ def _solve_near(
 
 
 def _independent_columns(matrix: Array) -> list[int]:
-    """Places of independent columns, as few as there are."""
     _, R, order = linalg.qr(matrix, mode="economic", pivoting=True)
     sizes = np.abs(np.diagonal(R))
     return [int(k) for k in order[: int((sizes > REACHED * sizes[0]).sum())]]

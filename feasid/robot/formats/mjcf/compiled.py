@@ -106,7 +106,6 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
 
 
 def _link(model: Any, i: int, names: Sequence[str], path: str) -> Link:
-    """Body i, with MuJoCo's doubles as exact numbers."""
     parent = int(model.body_parentid[i])
     mass, moments = Fraction(float(model.body_mass[i])), model.body_inertia[i].tolist()
     stated = bool(mass or any(moments))

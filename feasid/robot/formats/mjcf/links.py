@@ -92,31 +92,25 @@ def _geom_primitive(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:
     size = _geom_numbers(mjcf, body, geom, "size")
     rotation, position = geom.pose.rotation, geom.pose.position
     if "fromto" in values:
-        size, rotation, position = _geom_between_points(mjcf, body, geom, kind, size)
+        # Size and pose of a geom given by its two end points.
+        ends = np.array(_geom_numbers(mjcf, body, geom, "fromto"))
+        if ends.shape != (6,) or kind == "sphere" or not size:
+            _fail(mjcf, body, geom, "fromto needs six numbers, a radius, and a type that is long")
+        along = ends[3:] - ends[:3]
+        half = float(np.linalg.norm(along)) / 2
+        if not half:
+            _fail(mjcf, body, geom, "fromto has zero length")
+        axis = rotation_from_attribute(
+            "zaxis", [to_decimal(Number.parse(repr(float(x))).exact) for x in along], False, ""
+        )
+        new = [size[0], half] if kind in ("capsule", "cylinder") else [size[0], size[0], half]
+        size, rotation, position = new, np.array(axis, dtype=np.float64), (ends[:3] + ends[3:]) / 2
     count = NUMBERS_OF_SIZE[kind]
     if len(size) < count or min(size[:count]) <= 0:
         _fail(mjcf, body, geom, f"type {kind} needs {count} positive numbers of size")
     size = size[:count]
     full = [2 * x for x in size] if kind == "box" else [size[0], *(2 * x for x in size[1:])]
     return primitive_shape(kind, size if kind == "ellipsoid" else full, rotation, position)
-
-
-def _geom_between_points(
-    mjcf: Mjcf, body: MjcfBody, geom: Geom, kind: str, size: list[float]
-) -> tuple[list[float], Array, Array]:
-    """Size and pose of a geom given by its two end points."""
-    ends = np.array(_geom_numbers(mjcf, body, geom, "fromto"))
-    if ends.shape != (6,) or kind == "sphere" or not size:
-        _fail(mjcf, body, geom, "fromto needs six numbers, a radius, and a type that is long")
-    along = ends[3:] - ends[:3]
-    half = float(np.linalg.norm(along)) / 2
-    if not half:
-        _fail(mjcf, body, geom, "fromto has zero length")
-    axis = rotation_from_attribute(
-        "zaxis", [to_decimal(Number.parse(repr(float(x))).exact) for x in along], False, ""
-    )
-    new = [size[0], half] if kind in ("capsule", "cylinder") else [size[0], size[0], half]
-    return new, np.array(axis, dtype=np.float64), (ends[:3] + ends[3:]) / 2
 
 
 def _geom_numbers(mjcf: Mjcf, body: MjcfBody, geom: Geom, name: str) -> list[float]:

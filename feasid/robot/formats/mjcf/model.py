@@ -68,35 +68,32 @@ class MjcfFiles:
     def include(self, element: Element) -> Element:
         """Root of an included file."""
         if id(element) not in self.included:
-            self.included[id(element)] = self._read(element)
+            name = element.attributes.get("file", "")
+            if not name:
+                self.fail("<include> needs a file", element)
+            path = self._find(element, name)
+            resolved = path.resolve()
+            if resolved in self.chain:
+                self.fail(
+                    f"file {name!r} is included a second time (first by {self.chain[resolved]}): "
+                    f"an include cycle, or a copy",
+                    element,
+                    kind=SecurityError,
+                )
+            data = read_bytes(path, self.limits)
+            self.size += len(data)
+            if self.size > self.limits.size:
+                raise LimitError(
+                    f"{self.main.path} and its includes are larger than {self.limits.size} bytes; "
+                    f"ReadLimits(size=...) raises this limit",
+                    path=self.main.path,
+                    limit=self.limits.size,
+                )
+            text = parse_xml(data, os.fspath(path), self.limits)
+            self.chain[resolved] = f"{self.text(element).path}:{element.line}"
+            self.texts[id(text.root)] = text
+            self.included[id(element)] = text.root
         return self.included[id(element)]
-
-    def _read(self, element: Element) -> Element:
-        name = element.attributes.get("file", "")
-        if not name:
-            self.fail("<include> needs a file", element)
-        path = self._find(element, name)
-        resolved = path.resolve()
-        if resolved in self.chain:
-            self.fail(
-                f"file {name!r} is included a second time (first by {self.chain[resolved]}): "
-                f"an include cycle, or a copy",
-                element,
-                kind=SecurityError,
-            )
-        data = read_bytes(path, self.limits)
-        self.size += len(data)
-        if self.size > self.limits.size:
-            raise LimitError(
-                f"{self.main.path} and its includes are larger than {self.limits.size} bytes; "
-                f"ReadLimits(size=...) raises this limit",
-                path=self.main.path,
-                limit=self.limits.size,
-            )
-        text = parse_xml(data, os.fspath(path), self.limits)
-        self.chain[resolved] = f"{self.text(element).path}:{element.line}"
-        self.texts[id(text.root)] = text
-        return text.root
 
     def inline(self, element: Element) -> bytes:
         """UTF-8 text inside an element, every ``<include>`` replaced by what it includes."""

@@ -59,7 +59,33 @@ def patch_sdf(description: Description, changes: Changes) -> bytes:
     drives = False
     for name, terms in changes.terms.items():
         if name in document.joints:
-            drives |= _set_terms(patch, document.joints[name], terms)
+            joint = document.joints[name]
+            gear, rotor = joint.find("drake:gear_ratio"), joint.find("drake:rotor_inertia")
+            ratio = 1.0 if gear is None else Number.parse(patch.text.content(gear)).value
+            inserted: list[str] = []
+            inertia = terms.inertia / ratio**2 if ratio else terms.inertia
+            if rotor is not None:
+                said = Number.parse(patch.text.content(rotor)).value
+                if said * ratio**2 != terms.inertia:
+                    patch.content(rotor, [inertia])
+            elif terms.inertia:
+                inserted += markup("drake:rotor_inertia", inertia)
+            values = {tag: getattr(terms, field) for tag, field in DYNAMICS.items()}
+            if not terms.stiffness:
+                del values["spring_reference"]
+            axis = joint.find("axis")
+            dynamics = None if axis is None else axis.find("dynamics")
+            if dynamics is not None:
+                _set_child_numbers(patch, dynamics, values)
+            elif any(values.values()):
+                lines = markup("dynamics", _element_lines(values))
+                if axis is not None:
+                    patch.insert_first(axis, lines)
+                else:
+                    inserted += markup("axis", lines)
+            if inserted:
+                patch.insert_first(joint, inserted)
+            drives |= rotor is None and bool(terms.inertia)
     if drives:
         patch.add_missing_attributes(document.text.root, DRAKE)
     return patch.apply()
@@ -102,36 +128,6 @@ def _set_child_numbers(patch: Patch, parent: Element, values: Mapping[str, float
             missing += markup(tag, value)
     if missing:
         patch.insert_first(parent, missing)
-
-
-def _set_terms(patch: Patch, joint: Element, wanted: JointTerms) -> bool:
-    """The terms of a joint; returns whether drive inertia was inserted."""
-    gear, rotor = joint.find("drake:gear_ratio"), joint.find("drake:rotor_inertia")
-    ratio = 1.0 if gear is None else Number.parse(patch.text.content(gear)).value
-    inserted: list[str] = []
-    inertia = wanted.inertia / ratio**2 if ratio else wanted.inertia
-    if rotor is not None:
-        said = Number.parse(patch.text.content(rotor)).value
-        if said * ratio**2 != wanted.inertia:
-            patch.content(rotor, [inertia])
-    elif wanted.inertia:
-        inserted += markup("drake:rotor_inertia", inertia)
-    values = {tag: getattr(wanted, field) for tag, field in DYNAMICS.items()}
-    if not wanted.stiffness:
-        del values["spring_reference"]
-    axis = joint.find("axis")
-    dynamics = None if axis is None else axis.find("dynamics")
-    if dynamics is not None:
-        _set_child_numbers(patch, dynamics, values)
-    elif any(values.values()):
-        lines = markup("dynamics", _element_lines(values))
-        if axis is not None:
-            patch.insert_first(axis, lines)
-        else:
-            inserted += markup("axis", lines)
-    if inserted:
-        patch.insert_first(joint, inserted)
-    return rotor is None and bool(wanted.inertia)
 
 
 def _element_lines(values: Mapping[str, float | None]) -> list[str]:
@@ -241,7 +237,6 @@ def _pose_lines(rotation: Array, position: Array, **attributes: str) -> list[str
 
 
 def _drawing_lines(drawing: Drawing, name: str) -> list[str]:
-    """A visual or collision of a link."""
     shape = drawing.shape
     if isinstance(shape, Shape):
         tags = SIZES[shape.kind]

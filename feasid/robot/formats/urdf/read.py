@@ -425,7 +425,6 @@ SIZES = {
 
 
 def _drawings(link: Element) -> list[Drawing]:
-    """A link's visuals and collisions."""
     materials = [] if link.parent is None else link.parent.all("material")
     named = {m.attributes.get("name", ""): c for m in materials if (c := m.find("color"))}
     return [Drawing(x.tag, _shape(x), _colour(x, named)) for x in link.children if x.tag in DRAWN]

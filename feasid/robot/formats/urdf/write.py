@@ -22,7 +22,6 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.errors import UnsupportedJointError
 from feasid.robot.bodies import Body, Member, lumped_parameters
-from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.formats.description import (
     DRAKE,
@@ -184,7 +183,31 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
         inertial_in_body_axes(body)
         parts += _link_lines(body.name, body.members or (Member(body.name),), body.inertial, extras)
         given = terms.get(body.joint, NO_TERMS)
-        parts += _joint_lines(body, root, given, follow.get(body.joint))
+        follows = follow.get(body.joint)
+        kind, axis, position = joint_kind_axis_position(body, "URDF")
+        if kind == "spherical" or position.any():
+            raise UnsupportedJointError(
+                f"joint {body.joint!r} has no counterpart in URDF: a ball, or off its link's frame",
+                joint=body.joint,
+            )
+        if kind == "revolute" and None in (body.limits.lower, body.limits.upper):
+            kind = "continuous"
+        mimic: list[str] = []
+        if follows is not None:
+            leader, factor = mimicked_joint(follows, "URDF")
+            mimic = markup("mimic", joint=leader, multiplier=factor, offset=follows.offset)
+        parts += markup(
+            "joint",
+            markup("parent", link=body.parent or root),
+            markup("child", link=body.name),
+            markup("origin", xyz=body.position, rpy=to_rpy(body.rotation)),
+            [] if axis is None else markup("axis", xyz=axis),
+            [] if axis is None else _limit_lines(body, kind),
+            _dynamics_lines(given) if given.values else [],
+            mimic,
+            name=body.joint,
+            type=kind,
+        )
     space = DRAKE if "drake" in extras.extensions else {}
     lines = markup("robot", parts, extension_lines(extras), name=robot.name, **space)
     return "\n".join([*lines, ""]).encode()
@@ -250,33 +273,6 @@ def _drawing_lines(drawing: Drawing, name: str) -> list[str]:
             name=f"{name}_{k}" if k else name,
         )
     ]
-
-
-def _joint_lines(body: Body, root: str, terms: JointTerms, follows: Coupling | None) -> list[str]:
-    kind, axis, position = joint_kind_axis_position(body, "URDF")
-    if kind == "spherical" or position.any():
-        raise UnsupportedJointError(
-            f"joint {body.joint!r} has no counterpart in URDF: a ball, or off its link's frame",
-            joint=body.joint,
-        )
-    if kind == "revolute" and None in (body.limits.lower, body.limits.upper):
-        kind = "continuous"
-    mimic: list[str] = []
-    if follows is not None:
-        leader, factor = mimicked_joint(follows, "URDF")
-        mimic = markup("mimic", joint=leader, multiplier=factor, offset=follows.offset)
-    return markup(
-        "joint",
-        markup("parent", link=body.parent or root),
-        markup("child", link=body.name),
-        markup("origin", xyz=body.position, rpy=to_rpy(body.rotation)),
-        [] if axis is None else markup("axis", xyz=axis),
-        [] if axis is None else _limit_lines(body, kind),
-        _dynamics_lines(terms) if terms.values else [],
-        mimic,
-        name=body.joint,
-        type=kind,
-    )
 
 
 def _limit_lines(body: Body, kind: str) -> list[str]:

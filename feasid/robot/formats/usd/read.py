@@ -262,7 +262,6 @@ class _Reader:
         return UsdJoint(path, kinds[tuple(free)], "")
 
     def _body_of(self, relation: Any) -> str:
-        """Path of a joint's body; empty for the world."""
         target = next(iter(relation.GetTargets()), None)
         while target is not None and str(target) not in self.bodies and not target.isEmpty:
             if target.IsAbsoluteRootPath():
@@ -580,7 +579,6 @@ def term_attributes(units: StageUnits, joint: UsdJoint) -> dict[str, tuple[str, 
 
 
 def _times(value: float, factor: float) -> Fraction:
-    """A decimal times a unit that is a decimal."""
     return Fraction(repr(float(value))) * Fraction(repr(float(factor)))
 
 

@@ -187,7 +187,6 @@ def _edit_layer(layer: Any, edits: Sequence[Edit]) -> None:
 
 
 def _exported(layer: Any, suffix: str) -> bytes:
-    """A layer's file of this kind."""
     if suffix == ".usda":
         return str(layer.ExportToString()).encode()
     with TemporaryDirectory() as folder:
