@@ -75,8 +75,7 @@ SHARED_MODULES = {
 }
 """Modules of several commands, in which A-NAME has ``add_a_name_arguments`` and ``run_a_name``."""
 
-EXIT_ERROR = 2
-"""Exit status of a command that ended with an error message."""
+EXIT_ERROR = 2  #: Exit status of a command that ended with an error message.
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_TERMINATED = 128 + signal.SIGTERM
 

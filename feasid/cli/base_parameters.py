@@ -18,8 +18,7 @@ from feasid.robot.description import Robot
 from feasid.robot.formats.load import load_robot
 from feasid.robot.joint_terms import FRICTION
 
-WIDTH = 96
-"""Columns of the terminal that lines are wrapped to."""
+WIDTH = 96  #: Columns of the terminal that lines are wrapped to.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,14 +24,9 @@ if TYPE_CHECKING:
     from feasid.robot.description import Robot
     from feasid.robot.drives import Drive
 
-LARGEST = 2**26
-"""Bytes of a file of base parameters."""
-
-VALUE = "value"
-"""Name of the column with the values, if several columns hold numbers."""
-
-NAME = "base parameter"
-"""Name of the column with the names."""
+LARGEST = 2**26  #: Bytes of a file of base parameters.
+VALUE = "value"  #: Name of the column with the values, if several columns hold numbers.
+NAME = "base parameter"  #: Name of the column with the names.
 
 DECIMAL_COMMA = re.compile(r";-?\d+,\d")
 """A number with a decimal comma between semicolons, as in CSV files of some languages."""

@@ -232,8 +232,7 @@ def _findings(results: Results) -> Iterable[reports.Finding]:
             yield from reports.findings(result)
 
 
-COMPARED_ROWS = 20
-"""Differing base parameters shown without --all."""
+COMPARED_ROWS = 20  #: Differing base parameters shown without --all.
 
 
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:

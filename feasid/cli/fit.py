@@ -40,8 +40,7 @@ FREQUENT = (
 )
 """Arguments that ``feasid fit --help`` shows."""
 
-EXIT_USELESS = 5
-"""Exit status of a fit that is useless and was not written."""
+EXIT_USELESS = 5  #: Exit status of a fit that is useless and was not written.
 
 MORE = "more: --verbose for tables and notes, --report FILE.html for plots, --save FILE.feasid"
 
@@ -215,8 +214,7 @@ def run_models(arguments: argparse.Namespace) -> int:
 
 DEMO_MORE = "more: --verbose for tables and notes"
 
-BLOCKS = 10
-"""The log is cut into this many segments; every second one is fitted, the others test."""
+BLOCKS = 10  #: The log is cut into this many segments; every second one is fitted, the others test.
 
 
 def add_demo_arguments(parser: argparse.ArgumentParser) -> None:

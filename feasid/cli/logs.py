@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from feasid.applications.online.replay import Replay
     from feasid.identification.regression.triangle import Reduced
 
-EXIT_PARTIAL = 4
-"""Exit status when some logs failed and the others were reduced."""
+EXIT_PARTIAL = 4  #: Exit status when some logs failed and the others were reduced.
 
 
 def add_diagnose_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,11 +18,8 @@ if TYPE_CHECKING:
     from feasid.options.option import Option
     from feasid.robot.description import Robot
 
-MAX_MATRIX_FILE_BYTES = 2**20
-"""Bytes of a text file with a transmission matrix."""
-
-NO_TERMINAL = 80
-"""Columns of help that no terminal shows."""
+MAX_MATRIX_FILE_BYTES = 2**20  #: Bytes of a text file with a transmission matrix.
+NO_TERMINAL = 80  #: Columns of help that no terminal shows.
 
 METAVAR = {"number": "NUMBER", "count": "N", "flag": "YES/NO", "words": "LIST", "value": "VALUE",
            "mapping": "NAME=VALUE,..."}  # fmt: skip

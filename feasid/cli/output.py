@@ -99,8 +99,7 @@ OTHER_NAMES = (
 )
 """Names that are spelled as arguments, too, though no table of options has them."""
 
-PLAIN = ("overwrite", "force", "floating", "use_mujoco")
-"""Arguments without a value."""
+PLAIN = ("overwrite", "force", "floating", "use_mujoco")  #: Arguments without a value.
 
 
 @cache

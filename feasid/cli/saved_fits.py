@@ -26,8 +26,7 @@ from feasid.options.tables import RangeOptions
 if TYPE_CHECKING:
     from feasid.identification.uncertainty.ranges import ParameterRanges
 
-MAX_REPORT_FITS = 2
-"""Fits on one report page."""
+MAX_REPORT_FITS = 2  #: Fits on one report page.
 
 
 def _load(path: str) -> Any:

@@ -64,8 +64,7 @@ def discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-LINES = 10
-"""Progress as plain lines, for output that is not a terminal."""
+LINES = 10  #: Progress as plain lines, for output that is not a terminal.
 
 
 @contextmanager

@@ -21,11 +21,8 @@ from feasid.core.text import quote
 if TYPE_CHECKING:
     import zipfile
 
-Array: TypeAlias = npt.NDArray[np.float64]
-"""Real numbers."""
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
-"""Truth values."""
+Array: TypeAlias = npt.NDArray[np.float64]  #: Real numbers.
+Mask: TypeAlias = npt.NDArray[np.bool_]  #: Truth values.
 
 
 def require_finite(
@@ -46,14 +43,9 @@ def require_finite(
 
 MAGIC = b"\x93NUMPY"
 
-PLAIN = (0, 8)
-"""Stored and deflated: compression that unpacks in little memory."""
-
-ENCRYPTED = 0x1
-"""Bit of a ZIP member's flags for encryption."""
-
-KINDS = "biufUSM"
-"""Kinds of numbers and texts that are read."""
+PLAIN = (0, 8)  #: Stored and deflated: compression that unpacks in little memory.
+ENCRYPTED = 0x1  #: Bit of a ZIP member's flags for encryption.
+KINDS = "biufUSM"  #: Kinds of numbers and texts that are read.
 
 DESCRIPTION = re.compile(r"'descr'\s*:\s*'([<>|=]?[a-zA-Z]\d{0,9}(?:\[\d{0,9}\w{1,2}\])?)'")
 ORDER = re.compile(r"'fortran_order'\s*:\s*(True|False)")

@@ -20,14 +20,9 @@ from feasid.core.arrays import DamagedError
 from feasid.core.errors import OutputError
 from feasid.core.notes import Note
 
-KIND = "is"
-"""Key under which plain data name their kind."""
-
-TRANSIENT = {"transient": True}
-"""Metadata of fields that are not saved; they have a default."""
-
-Kinds = Mapping[str, type]
-"""Dataclasses that may be saved, by name."""
+KIND = "is"  #: Key under which plain data name their kind.
+TRANSIENT = {"transient": True}  #: Metadata of fields that are not saved; they have a default.
+Kinds = Mapping[str, type]  #: Dataclasses that may be saved, by name.
 
 
 def kinds(*classes: type) -> dict[str, type]:

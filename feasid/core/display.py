@@ -40,8 +40,7 @@ def line_width() -> int:
         return WIDTH
 
 
-FOLDED = 3
-"""Largest number of lines of one warning."""
+FOLDED = 3  #: Largest number of lines of one warning.
 
 LOUD, QUIET, REMEDY = "!! ", "   ", "->"
 
@@ -216,8 +215,7 @@ BLUE, RED, GREEN, YELLOW, CYAN, GREY = (
 )  # fmt: skip
 """Paul Tol's palettes: distinguishable for the colour-blind and in print."""
 
-DPI = 110
-"""Resolution of pictures in notebooks."""
+DPI = 110  #: Resolution of pictures in notebooks.
 
 PAPER = {1: 3.5, 2: 7.16}
 """Width of one column and of two [inch], as IEEE and many other journals print them."""

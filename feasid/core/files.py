@@ -25,17 +25,10 @@ from typing import IO, Any, BinaryIO, TypeVar
 
 from feasid.core.errors import InputError, LimitError, OutputError, did_you_mean
 
-STDIN = "-"
-"""Stands for standard input where a file is read."""
-
-MOST_BYTES = 2**30
-"""Largest number of bytes read of a file, unless a smaller limit is given."""
-
-PIECE = 2**24
-"""Bytes that are read at a time."""
-
-MOST_NAMES = 10_000
-"""Largest number of names in a folder that are compared with a missing file's."""
+STDIN = "-"  #: Stands for standard input where a file is read.
+MOST_BYTES = 2**30  #: Largest number of bytes read of a file, unless a smaller limit is given.
+PIECE = 2**24  #: Bytes that are read at a time.
+MOST_NAMES = 10_000  #: Largest number of names in a folder that are compared with a missing file's.
 
 READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 

@@ -31,8 +31,7 @@ OWN_BUSINESS = {"Log": Any, "Self": Any}
 """Names of annotations that the function itself checks more strictly."""
 
 
-MOST = 2.0**53
-"""Largest whole number up to which doubles are exact."""
+MOST = 2.0**53  #: Largest whole number up to which doubles are exact.
 
 ARRAYS = (np.ndarray, npt.NDArray)
 """Forms of annotations of arrays; since NumPy 2.5 they are an alias of their own."""

@@ -15,8 +15,7 @@ LAYOUT = "\n\t"
 MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 SPACED = str.maketrans({"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 
-LONGEST_QUOTE = 80
-"""Largest number of characters of a value in a message."""
+LONGEST_QUOTE = 80  #: Largest number of characters of a value in a message.
 
 
 def escape_controls(text: str, *, keep: str = LAYOUT) -> str:

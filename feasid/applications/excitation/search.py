@@ -26,9 +26,7 @@ from scipy.optimize import OptimizeResult, minimize
 from feasid.applications.excitation.problem import LimitBarrier, Objective, Problem
 from feasid.core.arrays import Array
 
-Draw = Callable[[np.random.Generator], Array]
-"""A random start from a generator."""
-
+Draw = Callable[[np.random.Generator], Array]  #: A random start from a generator.
 PERTURBATION_SIZES = (0.03, 0.5)  #: Sizes of random changes, in units of the limits.
 SIMULTANEOUS_SHARE = 0.3  #: Share of the size when all joints are changed at once.
 LIMIT_SHARE = 0.97  #: Factor on the use of limits when a joint gets another motion.
@@ -108,11 +106,8 @@ class Perturbations:
         return most
 
 
-Family = Callable[[float], Objective]
-"""The objective for an exponent of smoothing; picklable."""
-
-Progress = Callable[[float, float], None]
-"""Called with seconds so far and the smallest value."""
+Family = Callable[[float], Objective]  #: The objective for an exponent of smoothing; picklable.
+Progress = Callable[[float, float], None]  #: Called with seconds so far and the smallest value.
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ have 4.1 at most."""
 MOST, SIZE_OF_MOST = 0.8, 1.28
 """Share of the changes of other robots that are ordinary, and their size in deviations."""
 
-FEW = 4
-"""Number of changes of a joint that count as much as those of all joints, or as `ORDINARY`."""
+FEW = 4  #: Number of changes of a joint that count as much as those of all joints, or as `ORDINARY`
 
 OFFSETS = ("offset", *FRICTION["offset"])
 

@@ -193,8 +193,7 @@ def _sliding(x: Array, taps: Array) -> Array:
     return np.ascontiguousarray(windows @ taps)
 
 
-Triangles = list[Array]
-"""Per joint the triangle of [Y | tau]."""
+Triangles = list[Array]  #: Per joint the triangle of [Y | tau].
 
 
 def _empty_triangles(sizes: Sequence[int]) -> Triangles:

@@ -18,14 +18,9 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 
-Integers = npt.NDArray[np.object_]
-"""Arrays of int."""
-
-Exact = list[list[Fraction]]
-"""A matrix of rationals."""
-
-MANTISSA = 53
-"""Bits of a double's significand."""
+Integers = npt.NDArray[np.object_]  #: Arrays of int.
+Exact = list[list[Fraction]]  #: A matrix of rationals.
+MANTISSA = 53  #: Bits of a double's significand.
 
 SHORT_DIGITS, SHORT_ERROR = 10, 1e-13
 """A computed coefficient this close to a decimal of so many digits is replaced by it: 0.045 squared
@@ -98,8 +93,7 @@ _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d+))?", re.ASCII)
 
 _INFINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 
-LONGEST_LIMIT = 512
-"""Largest number of characters of a limit: the largest double has 309 digits."""
+LONGEST_LIMIT = 512  #: Largest number of characters of a limit: the largest double has 309 digits.
 
 MAX_LENGTH = 256
 """Largest number of characters of a number; it also keeps the exact fraction small."""
@@ -199,8 +193,7 @@ def combine(row: Mapping[Any, Fraction], values: Any) -> Fraction:
 
 
 Unknown = tuple[Any, ...]
-Equation = tuple[dict[Unknown, Fraction], Fraction]
-"""Coefficients by unknown, and the right side."""
+Equation = tuple[dict[Unknown, Fraction], Fraction]  #: Coefficients by unknown, and the right side.
 
 
 def solve_near(

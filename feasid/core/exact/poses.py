@@ -22,8 +22,7 @@ from fractions import Fraction
 from feasid.certificate import definiteness
 from feasid.core.exact.numbers import Exact
 
-DIGITS = 60
-"""Significant digits of poses; see `ENCLOSURE` for their accuracy."""
+DIGITS = 60  #: Significant digits of poses; see `ENCLOSURE` for their accuracy.
 
 ENCLOSURE = Fraction(1, 10**40)
 """Relative half-width around a matrix computed with 60 digits: 20 digits to spare."""

@@ -48,8 +48,7 @@ WARM_UP = 60
 SPACING = 5
 """Proposals from one draw of a chain to its next: of seven-joint arms every draw then counts."""
 
-LEAST_DRAWS = 12
-"""Draws per chain at least, from which correlation in time is estimated."""
+LEAST_DRAWS = 12  #: Draws per chain at least, from which correlation in time is estimated.
 
 PATH = 1.5
 """Length of a proposal's path in deviations of Laplace's Gaussian: a quarter of its period."""

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from feasid.parameters.feasibility.proof.claim import Certificate
     from feasid.parameters.feasibility.region import FormBound, Region
 
-COUNTS = 0.1
-"""A source of limits is named for a range where its share of the range is larger."""
+COUNTS = 0.1  #: A source of limits is named for a range where its share of the range is larger.
 
 PREDICTED = 0.5
 """Share of a joint's squared residual that the motion predicts beyond which ranges say so."""
@@ -57,8 +56,7 @@ MARKS = {
 }
 """The weakest comes first: a range is called by the weakest of what it needs."""
 
-WITHOUT_END = (MARKS["proof"], MARKS["limit"])
-"""Marks of ends that are infinite."""
+WITHOUT_END = (MARKS["proof"], MARKS["limit"])  #: Marks of ends that are infinite.
 
 TERM = re.compile(r"(?:(?P<factor>\d[\d.]*(?:[eE][-+]?\d+)?)\s*\*?\s+|(?P<plain>))(?P<name>\S.*)")
 

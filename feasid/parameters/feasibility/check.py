@@ -203,9 +203,7 @@ def _check_equations(
 
 NAMED = 6  #: Largest number of given values that `Verdict.explain` names.
 LONGEST = 60  #: Largest number of characters of a name in `Verdict.explain`.
-LINEAR = 1e-3
-"""Margin up to which the scale of `Verdict.plot` is linear; it is logarithmic beyond."""
-
+LINEAR = 1e-3  #: Margin up to which the scale of `Verdict.plot` is linear; it is logarithmic beyond
 SHARE = 1e-3  #: Constraints and parameters that weigh less than this in a proof are not named.
 
 

@@ -22,8 +22,7 @@ from feasid.parameters.identifiability.echelon import Echelon, JointNullspace
 from feasid.robot.bodies import SYMMETRIC_ROTOR, Body
 from feasid.robot.inertia import SYMBOLS, UPPER
 
-Number = Any
-"""Fraction or flint.fmpq."""
+Number = Any  #: Fraction or flint.fmpq.
 
 Vector = list[Number]
 Matrix = list[Vector]

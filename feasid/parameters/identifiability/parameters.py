@@ -20,8 +20,7 @@ from feasid.robot.known import Index
 if TYPE_CHECKING:
     from scipy import sparse
 
-COEFFICIENT_DIGITS = 12
-"""Significant digits of a printed coefficient; further digits are rounding."""
+COEFFICIENT_DIGITS = 12  #: Significant digits of a printed coefficient; further digits are rounding
 
 Name = tuple[str, str]
 

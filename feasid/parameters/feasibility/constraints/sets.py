@@ -41,8 +41,7 @@ DISSIPATES = "friction dissipates in both directions"
 """Start of the name of constraints that hold direction-dependent friction below the viscous."""
 
 
-Values = Sequence[Fraction] | Mapping[int, Fraction]
-"""Rational parameters by column."""
+Values = Sequence[Fraction] | Mapping[int, Fraction]  #: Rational parameters by column.
 
 
 @dataclass(frozen=True, eq=False)

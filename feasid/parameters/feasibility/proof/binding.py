@@ -36,8 +36,7 @@ CLAIMS = {
 }
 """The proved statement in words; for a bound with its number."""
 
-Statement = Mapping[str, Any]
-"""A certificate's keys, without those of its proof."""
+Statement = Mapping[str, Any]  #: A certificate's keys, without those of its proof.
 
 
 @dataclass(frozen=True, eq=False)
