@@ -56,7 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the base parameters; returns the exit status."""
-    robot = _robot_with_terms(arguments)
+    gravity = (0.0, 0.0, 0.0) if arguments.no_gravity else parse_vector(arguments.gravity)
+    robot = load_robot(arguments.robot, floating=arguments.floating or None,
+                       lock=parse_locks(arguments.lock), gravity=gravity)  # fmt: skip
+    friction = [w for w in arguments.friction.split(",") if w and w != "none"]
+    if friction or arguments.drive_inertia:
+        robot = robot.with_joint_terms(friction, arguments.drive_inertia)
     if arguments.experiment or arguments.use:
         return _print_missing_combinations(robot, arguments)
     asked = ["static"] if arguments.static else []
@@ -78,16 +83,6 @@ def run(arguments: argparse.Namespace) -> int:
         for line in ["", *factors] if factors else ():
             print(fill(spell_as_arguments(line), WIDTH))
     return 0
-
-
-def _robot_with_terms(arguments: argparse.Namespace) -> Robot:
-    gravity = (0.0, 0.0, 0.0) if arguments.no_gravity else parse_vector(arguments.gravity)
-    robot = load_robot(arguments.robot, floating=arguments.floating or None,
-                       lock=parse_locks(arguments.lock), gravity=gravity)  # fmt: skip
-    friction = [w for w in arguments.friction.split(",") if w and w != "none"]
-    if friction or arguments.drive_inertia:
-        robot = robot.with_joint_terms(friction, arguments.drive_inertia)
-    return robot
 
 
 def _base_of_experiment(

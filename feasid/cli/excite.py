@@ -96,7 +96,15 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with redirect_sentences(arguments.json):
         print(motion.summary())
-        _write_motion(motion, arguments)
+        if arguments.out:
+            motion.to_csv(arguments.out, overwrite=arguments.overwrite)
+        if arguments.ros:
+            motion.to_ros(arguments.ros, overwrite=arguments.overwrite)
+        if arguments.plot:
+            buffer = io.BytesIO()
+            kind = Path(arguments.plot).suffix.lstrip(".") or "png"
+            motion.plot().savefig(buffer, format=kind)
+            write_atomically(arguments.plot, buffer.getvalue(), overwrite=arguments.overwrite)
     if arguments.json:
         proof = motion.certificate
         told = {"robot": robot.name, "period": motion.period, "limits_kept": proof.limits_hold}
@@ -105,19 +113,6 @@ def run(arguments: argparse.Namespace) -> int:
         deviations = dict(zip(proof.expressions, proof.deviations.tolist(), strict=True))
         print_json("excite", {**told, "deviations": deviations, "notes": motion.notes})
     return 0
-
-
-def _write_motion(motion: Any, arguments: argparse.Namespace) -> None:
-    overwrite = arguments.overwrite
-    if arguments.out:
-        motion.to_csv(arguments.out, overwrite=overwrite)
-    if arguments.ros:
-        motion.to_ros(arguments.ros, overwrite=overwrite)
-    if arguments.plot:
-        buffer = io.BytesIO()
-        kind = Path(arguments.plot).suffix.lstrip(".") or "png"
-        motion.plot().savefig(buffer, format=kind)
-        write_atomically(arguments.plot, buffer.getvalue(), overwrite=overwrite)
 
 
 def _parse_json(text: str | None, option: str) -> Any:

@@ -124,9 +124,34 @@ def _held_statements(
     """The statements that certificates make about the robot, log or values in the arguments."""
     robot = read_robot(arguments)
     if arguments.log:
-        yield from _statements_of_log(arguments, robot, options)
+        # The fit of a log: its model is feasible, and no feasible model fits much better.
+        from feasid.results.fit import fit
+
+        found = fit(arguments.log, robot, **options)
+        problem = found.optimum.problem
+        K = np.asarray(problem.base.K, dtype=np.float64)
+        question = Question.from_doubles(
+            problem.base.robot, problem.feasible, K, None, problem.margin or 0.0
+        )
+        about = f"{arguments.log} of {arguments.robot}"
+        yield HeldStatement(
+            question, about, ExactData.from_doubles(problem.R, problem.rho, found.triangle[2])
+        )
+        yield from _statements_of_model(
+            found.robot, found.feasible, found.delta, f"the fit of {about}", arguments.margin
+        )
     elif arguments.beta:
-        yield from _statements_of_values(arguments, robot, options)
+        # Base parameters in a file: whether they are feasible, and the closest feasible ones.
+        given, margin = beta.read_beta(arguments.beta), arguments.margin or 0.0
+        base = beta.find_matching_base(robot, given)
+        consistency, bounds = options.get("consistency"), select_options(BoundOptions, options)
+        allowed = feasible_set_from_options(base.robot, consistency, None, bounds)
+        K = np.asarray(base.K, dtype=np.float64)
+        values = check_base_values(given, base, allowed)
+        about = f"the {len(K)} base parameters in {arguments.beta} of {arguments.robot}"
+        yield HeldStatement(Question.from_doubles(base.robot, allowed, K, values, margin), about)
+        distance = Question.from_doubles(base.robot, allowed, K, None, margin)
+        yield HeldStatement(distance, about, ExactData.from_doubles(np.eye(len(K)), values))
     else:
         allowed = feasible_set_from_options(
             robot, options.get("consistency"), None, select_options(BoundOptions, options)
@@ -134,43 +159,6 @@ def _held_statements(
         yield from _statements_of_model(
             robot, allowed, robot.values, f"the values in {arguments.robot}", arguments.margin
         )
-
-
-def _statements_of_values(
-    arguments: argparse.Namespace, robot: Robot, options: dict[str, Any]
-) -> Iterator[HeldStatement]:
-    """Base parameters in a file: whether they are feasible, and the closest feasible ones."""
-    given, margin = beta.read_beta(arguments.beta), arguments.margin or 0.0
-    base = beta.find_matching_base(robot, given)
-    consistency, bounds = options.get("consistency"), select_options(BoundOptions, options)
-    allowed = feasible_set_from_options(base.robot, consistency, None, bounds)
-    K = np.asarray(base.K, dtype=np.float64)
-    values = check_base_values(given, base, allowed)
-    about = f"the {len(K)} base parameters in {arguments.beta} of {arguments.robot}"
-    yield HeldStatement(Question.from_doubles(base.robot, allowed, K, values, margin), about)
-    distance = Question.from_doubles(base.robot, allowed, K, None, margin)
-    yield HeldStatement(distance, about, ExactData.from_doubles(np.eye(len(K)), values))
-
-
-def _statements_of_log(
-    arguments: argparse.Namespace, robot: Robot, options: dict[str, Any]
-) -> Iterator[HeldStatement]:
-    """The fit of a log: its model is feasible, and no feasible model fits much better."""
-    from feasid.results.fit import fit
-
-    found = fit(arguments.log, robot, **options)
-    problem = found.optimum.problem
-    K = np.asarray(problem.base.K, dtype=np.float64)
-    question = Question.from_doubles(
-        problem.base.robot, problem.feasible, K, None, problem.margin or 0.0
-    )
-    about = f"{arguments.log} of {arguments.robot}"
-    yield HeldStatement(
-        question, about, ExactData.from_doubles(problem.R, problem.rho, found.triangle[2])
-    )
-    yield from _statements_of_model(
-        found.robot, found.feasible, found.delta, f"the fit of {about}", arguments.margin
-    )
 
 
 def _statements_of_model(

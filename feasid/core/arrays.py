@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,6 @@ import numpy.typing as npt
 from feasid.core.arguments import UnfitError, as_numbers
 from feasid.core.errors import InputError, LimitError, SecurityError
 from feasid.core.text import quote
-
-if TYPE_CHECKING:
-    import zipfile
 
 Array: TypeAlias = npt.NDArray[np.float64]  #: Real numbers.
 Mask: TypeAlias = npt.NDArray[np.bool_]  #: Truth values.
@@ -100,25 +97,21 @@ def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
                 )
             content: dict[str, bytes] = {}
             for member in members:
-                _refuse_odd(member, content)
+                if member.filename in content:
+                    raise DamagedError(f"member {member.filename!r} occurs twice")
+                if member.flag_bits & ENCRYPTED:
+                    raise DamagedError(f"member {member.filename!r} is encrypted")
+                if member.compress_type not in PLAIN:
+                    raise DamagedError(
+                        f"member {member.filename!r} is compressed by method "
+                        f"{member.compress_type}; stored and deflated members are read"
+                    )
                 content[member.filename] = archive.read(member)
     except (DamagedError, LimitError):
         raise
     except Exception as error:  # whatever zipfile, zlib and struct make of damaged bytes
         raise DamagedError(str(error) or type(error).__name__) from error
     return content
-
-
-def _refuse_odd(member: zipfile.ZipInfo, known: dict[str, bytes]) -> None:
-    if member.filename in known:
-        raise DamagedError(f"member {member.filename!r} occurs twice")
-    if member.flag_bits & ENCRYPTED:
-        raise DamagedError(f"member {member.filename!r} is encrypted")
-    if member.compress_type not in PLAIN:
-        raise DamagedError(
-            f"member {member.filename!r} is compressed by method {member.compress_type}; stored "
-            "and deflated members are read"
-        )
 
 
 def read_arrays(content: dict[str, bytes]) -> dict[str, Any]:

@@ -261,7 +261,6 @@ class Search:
         return [*found, *(c.z for c in self._sorted_by_value())]
 
     def _random_starts(self) -> None:
-        """Random starts."""
         starts = DEFAULT_STARTS if self.starts is None and self.rounds is not None else self.starts
         for _ in count() if starts is None else range(starts):
             first = not self.archive

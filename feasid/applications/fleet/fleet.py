@@ -305,10 +305,8 @@ def _expected_error(fitted: Fit, robots: Mapping[str, Fit]) -> float:
     squares: list[float] = []
     for other in robots.values():
         alike = other.description.parameter_names == fitted.description.parameter_names
-        if (
-            alike
-            and other.base.experiment.measured_joints == fitted.base.experiment.measured_joints
-        ):
+        measured = other.base.experiment.measured_joints
+        if alike and measured == fitted.base.experiment.measured_joints:
             motion = replace(other.reduced, strata=())
             part = restrict_terms(motion, other.description, fitted.base)
             squares += part.rows * [fitted.predicted_errors(part)["all"] ** 2]

@@ -144,7 +144,6 @@ class Density:
         return np.where(inside & finite, value, np.inf), np.where(finite[:, None], pushed, 0.0)
 
     def _trace_weight(self, block: Block) -> float:
-        """The weight of the trace."""
         return self.weights[block.name] + 0.5 * (block.size + 1) * self.centred
 
     def prior_curvature(self, delta: Array, share: float = 0.0) -> Array:
