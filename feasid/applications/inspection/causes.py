@@ -50,7 +50,22 @@ class Cause:
 
 def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dict[str, list[Cause]]:
     """Probable mistakes per link name, the most probable first; links without any are absent."""
-    copies = _copied_inertials(description)
+    # Links that share mass and inertia to the last digit although their shapes differ.
+    groups: dict[tuple[Fraction | int, ...], list[Link]] = {}
+    for link in description.links:
+        if link.mass and link.moments and any(link.moments):
+            groups.setdefault((link.mass, *link.moments), []).append(link)
+    copies = {}
+    for group in groups.values():
+        sizes = {round(sum(s.volume for s in link.shapes), 12) for link in group if link.shapes}
+        few = [link.name for link in group[:_FEW]]
+        for link in group if len(group) >= _MANY and len(sizes) > 1 else ():
+            others = ", ".join([n for n in few if n != link.name][: _FEW - 1])
+            others += ", ..." if len(group) > _FEW else ""
+            text = f"mass and inertia equal those of {len(group) - 1} other links ({others}), whose"
+            evidence: dict[str, float | str | Sequence[float]] = {"count": len(group)}
+            evidence["links"] = ", ".join(few)
+            copies[link.name] = Cause("copied", f"{text} shapes differ: copied?", evidence)
     places: dict[str, list[Array]] = {link.name: [] for link in description.links}
     for link in description.links:
         if link.parent in places and link.joints:
@@ -282,23 +297,3 @@ def _causes_by_twin(
 
 _FEW = 4  #: Largest number of links that a message names.
 _MANY = 3  #: Number of links with equal inertia and different shapes from which there is a hint.
-
-
-def _copied_inertials(description: Description) -> dict[str, Cause]:
-    """Links that share mass and inertia to the last digit although their shapes differ."""
-    groups: dict[tuple[Fraction | int, ...], list[Link]] = {}
-    for link in description.links:
-        if link.mass and link.moments and any(link.moments):
-            groups.setdefault((link.mass, *link.moments), []).append(link)
-    copies = {}
-    for group in groups.values():
-        sizes = {round(sum(s.volume for s in link.shapes), 12) for link in group if link.shapes}
-        few = [link.name for link in group[:_FEW]]
-        for link in group if len(group) >= _MANY and len(sizes) > 1 else ():
-            others = ", ".join([n for n in few if n != link.name][: _FEW - 1])
-            others += ", ..." if len(group) > _FEW else ""
-            text = f"mass and inertia equal those of {len(group) - 1} other links ({others}), whose"
-            evidence: dict[str, float | str | Sequence[float]] = {"count": len(group)}
-            evidence["links"] = ", ".join(few)
-            copies[link.name] = Cause("copied", f"{text} shapes differ: copied?", evidence)
-    return copies

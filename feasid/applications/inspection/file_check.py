@@ -232,7 +232,24 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
     """The report for people; warnings are summed up unless `verbose`."""
     yield headline(report)
     for found in report.infeasible:
-        yield from _infeasible_lines(report, found)
+        link = found.link
+        yield f"  {link.path}:{link.line}: link {link.name!r}: {describe_infeasible(found)}"
+        if link.mass is not None and link.moments is not None:
+            moments = ", ".join(f"{x:.4g}" for x in judge.principal_moments(link.moments))
+            yield f"      mass {float(link.mass):g} kg, principal moments {moments} kg m^2"
+        for cause in found.causes:
+            yield f"      {cause.code}: {cause.message}"
+        nearest = found.closest_possible_inertia()
+        if nearest is not None and nearest.distance < 10 and found.verdict.code != "mass-negative":
+            change = f"{100 * nearest.distance:.3g} %"
+            yield f"      the closest physically consistent inertia differs by {change}"
+        body = next((b for b in (report.base, *report.bodies) if b.body.name == found.body), None)
+        other_count = 0 if body is None else sum(link.line > 0 for link in body.body.links) - 1
+        if body is not None and other_count > 0:
+            state = "is possible" if body.verdict.possible else "is impossible too"
+            others = f"{other_count} other link{'s' if other_count > 1 else ''}"
+            kind = "stands fixed" if body.body.joint is None else "moves"
+            yield f"      it {kind} with {others} as {found.body!r}, which {state}"
     if report.infeasible:
         path = PurePath(report.description.path)
         new = plain(f"{path.stem}_corrected{path.suffix}")
@@ -244,7 +261,19 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
         names = [r.body.name for r in report.weightless if r.verdict.status == status]
         if names:
             yield f"  warning: moving bodies {text}: {_join_first(names)} [weightless]"
-    yield from _warning_lines(report, verbose)
+    groups: dict[str, list[tuple[LinkReport, Cause]]] = {}
+    for link_report in report.links:
+        for cause in link_report.causes if link_report.verdict.possible else ():
+            groups.setdefault(cause.code, []).append((link_report, cause))
+    for code, group in groups.items():
+        if verbose or len(group) == 1:
+            for link_report, cause in group:
+                link = link_report.link
+                place = f"{link.path}:{link.line}"
+                yield f"  warning: {place}: link {link.name!r}: {cause.message} [{code}]"
+        else:
+            link_names = _join_first([link_report.link.name for link_report, _ in group])
+            yield f"  warning: {RULES[code].lower()} in {len(group)} links: {link_names} [{code}]"
     bare = sum(bool(r.link.mass) and not r.link.shapes for r in report.links)
     unseen = "links have no primitive shapes: the distances between joints alone showed their size"
     yield from [f"  note: {bare} {unseen} (meshes are not opened)"] if bare else ()
@@ -252,27 +281,6 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
         yield f"  undecided: {note} needs MuJoCo's compiler"
     for note in report.notes:
         yield f"  note: {note}"
-
-
-def _infeasible_lines(report: FileCheck, found: LinkReport) -> Iterator[str]:
-    link = found.link
-    yield f"  {link.path}:{link.line}: link {link.name!r}: {describe_infeasible(found)}"
-    if link.mass is not None and link.moments is not None:
-        moments = ", ".join(f"{x:.4g}" for x in judge.principal_moments(link.moments))
-        yield f"      mass {float(link.mass):g} kg, principal moments {moments} kg m^2"
-    for cause in found.causes:
-        yield f"      {cause.code}: {cause.message}"
-    nearest = found.closest_possible_inertia()
-    if nearest is not None and nearest.distance < 10 and found.verdict.code != "mass-negative":
-        change = f"{100 * nearest.distance:.3g} %"
-        yield f"      the closest physically consistent inertia differs by {change}"
-    body = next((b for b in (report.base, *report.bodies) if b.body.name == found.body), None)
-    other_count = 0 if body is None else sum(link.line > 0 for link in body.body.links) - 1
-    if body is not None and other_count > 0:
-        state = "is possible" if body.verdict.possible else "is impossible too"
-        others = f"{other_count} other link{'s' if other_count > 1 else ''}"
-        kind = "stands fixed" if body.body.joint is None else "moves"
-        yield f"      it {kind} with {others} as {found.body!r}, which {state}"
 
 
 def describe_infeasible(found: LinkReport) -> str:
@@ -291,22 +299,6 @@ _LIMITS = {
     judge.ZERO: "with zero mass and inertia",
     judge.UNSTATED: "without any inertia",
 }
-
-
-def _warning_lines(report: FileCheck, verbose: bool) -> Iterator[str]:
-    groups: dict[str, list[tuple[LinkReport, Cause]]] = {}
-    for link_report in report.links:
-        for cause in link_report.causes if link_report.verdict.possible else ():
-            groups.setdefault(cause.code, []).append((link_report, cause))
-    for code, group in groups.items():
-        if verbose or len(group) == 1:
-            for link_report, cause in group:
-                link = link_report.link
-                place = f"{link.path}:{link.line}"
-                yield f"  warning: {place}: link {link.name!r}: {cause.message} [{code}]"
-        else:
-            names = _join_first([link_report.link.name for link_report, _ in group])
-            yield f"  warning: {RULES[code].lower()} in {len(group)} links: {names} [{code}]"
 
 
 def _join_first(names: Sequence[str], count: int = 4) -> str:

@@ -192,6 +192,13 @@ def _from_rows(
     fitted = rows.errors(np.zeros(len(rows), dtype=np.intp), beta[None])[rows.moving]
     gravity_error, gravity = _gravity_errors(rows, elsewhere, robot, poses[0])
     masses = [_mass_error(rows, rows.time_parts, missed[0]), _mass_error(rows, postures, elsewhere)]
+    # Median over poses of the worst joint's leverage of gravity, by the mean one of the log.
+    spread = spread_of_models(rows.models.noise.whitened_triangle(rows.models.reduced)[0])
+    ordinary = [np.mean(np.einsum("mi,ij,mj->m", w, spread[np.ix_(s, s)], w))
+                for s, w in zip(rows.supports, rows.regressors, strict=True)]  # fmt: skip
+    columns = [int(c) for c in rows.models.base.independent]
+    Y = _gravity_rows(robot, poses[1])[:, :, columns]
+    leverage = np.einsum("pji,ik,pjk->pj", Y, spread, Y) / np.maximum(ordinary, 1e-300)
     return {
         "seconds": rows.seconds,
         "period": rows.period,
@@ -205,7 +212,7 @@ def _from_rows(
         "lower": lower,
         "upper": upper,
         "still": _still_joints(robot, upper - lower),
-        "leverage": _gravity_leverage(rows, robot, poses[1]),
+        "leverage": float(np.median(leverage.max(axis=1))),
         "comparison": compare_gravity(robot, description, *poses),
         "structure": unexplained_structure(rows, measured),
     }
@@ -348,17 +355,6 @@ def spread_of_models(r: Array) -> Array:
     seen = values > 1e-6
     inverse = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
     return np.asarray(inverse / np.outer(scale, scale))
-
-
-def _gravity_leverage(rows: HeldOutRows, robot: Robot, poses: Array) -> float:
-    """Median over poses of the worst joint's leverage of gravity, by the mean one of the log."""
-    spread = spread_of_models(rows.models.noise.whitened_triangle(rows.models.reduced)[0])
-    ordinary = [np.mean(np.einsum("mi,ij,mj->m", w, spread[np.ix_(s, s)], w))
-                for s, w in zip(rows.supports, rows.regressors, strict=True)]  # fmt: skip
-    columns = [int(c) for c in rows.models.base.independent]
-    Y = _gravity_rows(robot, poses)[:, :, columns]
-    leverage = np.einsum("pji,ik,pjk->pj", Y, spread, Y) / np.maximum(ordinary, 1e-300)
-    return float(np.median(leverage.max(axis=1)))
 
 
 def compare_gravity(

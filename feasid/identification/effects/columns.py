@@ -56,7 +56,18 @@ def strongest_harmonics(rows: Rows, joint: int, beta: Array, count: int) -> list
     e = np.concatenate([x[-1] - beta[rows.supports[joint]] @ x[:-1] for x in raw])
     numbers: list[int] = []
     for _ in range(count):
-        numbers.append(HARMONICS[int(np.argmax(_explained_squares(e, at)))])
+        # Part of a squared residual (N,) that each of `HARMONICS` of positions explains, (waves,).
+        # The sums of squares and products of cosine and sine are those of waves of twice the
+        # number.
+        step, wave, sums = np.exp(1j * at), np.exp(1j * (HARMONICS.start - 1) * at), []
+        for _ in HARMONICS:
+            wave = wave * step
+            sums.append((wave @ e, wave @ wave))
+        (seen, twice), size = np.array(sums).T, (1.0 + 1e-9) * len(e)
+        cosines, sines, both = (size + twice.real) / 2, (size - twice.real) / 2, twice.imag / 2
+        c, s = seen.real, seen.imag
+        squares = sines * c**2 - 2 * both * c * s + cosines * s**2
+        numbers.append(HARMONICS[int(np.argmax(squares / (cosines * sines - both**2)))])
         waves = np.hstack([harmonic_columns(at, number) for number in numbers])
         e = e - waves @ np.linalg.lstsq(waves, e, rcond=None)[0]
     return numbers
@@ -65,19 +76,3 @@ def strongest_harmonics(rows: Rows, joint: int, beta: Array, count: int) -> list
 def harmonic_columns(q: Array, number: float) -> Array:
     """Sine and cosine of a position, shape (N, 2)."""
     return np.stack([np.sin(number * q), np.cos(number * q)], axis=1)
-
-
-def _explained_squares(e: Array, at: Array) -> Array:
-    """Part of a squared residual (N,) that each of `HARMONICS` of positions explains, (waves,).
-
-    The sums of squares and products of cosine and sine are those of waves of twice the number.
-    """
-    step, wave, sums = np.exp(1j * at), np.exp(1j * (HARMONICS.start - 1) * at), []
-    for _ in HARMONICS:
-        wave = wave * step
-        sums.append((wave @ e, wave @ wave))
-    (seen, twice), size = np.array(sums).T, (1.0 + 1e-9) * len(e)
-    cosines, sines, both = (size + twice.real) / 2, (size - twice.real) / 2, twice.imag / 2
-    c, s = seen.real, seen.imag
-    squares = sines * c**2 - 2 * both * c * s + cosines * s**2
-    return np.asarray(squares / (cosines * sines - both**2))

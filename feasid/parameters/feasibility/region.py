@@ -134,7 +134,25 @@ class Region:
                 if not (plain.bound or any(plain.weights) or any(plain.dual.tie_multipliers)):
                     only = dict.fromkeys(SOURCES, 0.0) | {"feasibility": 1.0}
                     return FormBound(plain, reached, only)
-        return FormBound(proof, reached, self._limiting_shares(proof, seen_from))
+        # Share of the way from a model to the bound that each of `SOURCES` ends.
+        w = np.array([float(x) for x in proof.weights])
+        error = self.R @ (self.K @ seen_from) - self.rho
+        out = dict.fromkeys(SOURCES, 0.0)
+        out["data"] = max(float(np.sqrt(self.budget) * np.linalg.norm(w) - w @ error), 0.0)
+        limits = len(self.feasible.blocks) + self.own
+        for place, multiplier in proof.dual.Z.items():
+            constraint = self.feasible.constraints[place]
+            values = np.array([[float(x) for x in row] for row in multiplier])
+            if isinstance(constraint, Block):
+                worth = float(np.sum(values * constraint.matrix(seen_from)))
+            else:
+                row = constraint.coefficients @ seen_from[constraint.columns]
+                worth = float(values[0, 0] * (row + constraint.constant))
+            user_source = "limit" if place >= limits else "prior"
+            user_source = "feasibility" if constraint.name.startswith(DISSIPATES) else user_source
+            out[user_source if constraint.role == "asked" else "feasibility"] += max(worth, 0.0)
+        whole = sum(out.values()) or 1.0
+        return FormBound(proof, reached, {source: worth / whole for source, worth in out.items()})
 
     def end_without_proof(self, form: Array, model: Array) -> FormBound:
         """An infinite end of a form (n,); `model` (n,) is one of the region."""
@@ -236,27 +254,6 @@ class Region:
         multipliers = {places[k]: mu * Z for k, Z in matrices.items()}
         multipliers |= {places[count + k]: np.array([[mu * z]]) for k, z in prices.items()}
         return x, mu * self._budget_barrier.multipliers(x, move), multipliers
-
-    def _limiting_shares(self, proof: RangeEnd, delta: Array) -> dict[str, float]:
-        """Share of the way from a model to the bound that each of `SOURCES` ends."""
-        w = np.array([float(x) for x in proof.weights])
-        error = self.R @ (self.K @ delta) - self.rho
-        out = dict.fromkeys(SOURCES, 0.0)
-        out["data"] = max(float(np.sqrt(self.budget) * np.linalg.norm(w) - w @ error), 0.0)
-        limits = len(self.feasible.blocks) + self.own
-        for place, multiplier in proof.dual.Z.items():
-            constraint = self.feasible.constraints[place]
-            values = np.array([[float(x) for x in row] for row in multiplier])
-            if isinstance(constraint, Block):
-                worth = float(np.sum(values * constraint.matrix(delta)))
-            else:
-                row = constraint.coefficients @ delta[constraint.columns]
-                worth = float(values[0, 0] * (row + constraint.constant))
-            user_source = "limit" if place >= limits else "prior"
-            user_source = "feasibility" if constraint.name.startswith(DISSIPATES) else user_source
-            out[user_source if constraint.role == "asked" else "feasibility"] += max(worth, 0.0)
-        whole = sum(out.values()) or 1.0
-        return {source: worth / whole for source, worth in out.items()}
 
     def _model_beyond(self, end: FormBound) -> Array | None:
         """A model that exists and has more than the bound, by steps that stay inside."""

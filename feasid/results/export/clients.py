@@ -62,7 +62,19 @@ class ClientRows:
         ]  # fmt: skip
         bodies = replace(robot, drives=tuple(springs), load_model=None)
         products = np.zeros((robot.dof, len(SIGNALS), len(SIGNALS)))
-        width = _resting_accelerations(robot)
+        # Accelerations [rad/s^2 or m/s^2] below which dry friction in MuJoCo is not all used. A
+        # constraint's force is ``(aref - a) / R`` with R = (1 - d) / d times the inverse inertia of
+        # the joint in the home posture, until it is as large as the friction.
+        values = np.nan_to_num(robot.values)
+        friction = np.zeros(robot.dof)
+        for k, drive in enumerate(robot.drives):
+            columns = robot.drive_columns(k)
+            for joint in drive.coupling:
+                friction[robot.joint_index(joint)] += sum(
+                    values[columns[s]] for s in ("fc", "fs") if s in columns
+                )
+        inverse = np.linalg.pinv(mass_matrix(robot, values, np.zeros(robot.dof)))
+        width = np.asarray(np.maximum(friction * REGULARISATION * np.diag(inverse), TINY))
         for motion, run in iterate_prepared_runs(model, logs):
             rigid = inverse_dynamics(bodies, run.q, run.dq, run.ddq)
             ahead = np.clip((run.ddq + run.dq / LEAD) / width, -1.0, 1.0)
@@ -91,24 +103,6 @@ class ClientRows:
 
 REGULARISATION = 1e-3
 """(1 - d) / d of MuJoCo's constraint, d the impedance of the `solimpfriction` that is written."""
-
-
-def _resting_accelerations(robot: Robot) -> Array:
-    """Accelerations [rad/s^2 or m/s^2] below which dry friction in MuJoCo is not all used.
-
-    A constraint's force is ``(aref - a) / R`` with R = (1 - d) / d times the inverse inertia of the
-    joint in the home posture, until it is as large as the friction.
-    """
-    values = np.nan_to_num(robot.values)
-    friction = np.zeros(robot.dof)
-    for k, drive in enumerate(robot.drives):
-        columns = robot.drive_columns(k)
-        for joint in drive.coupling:
-            friction[robot.joint_index(joint)] += sum(
-                values[columns[s]] for s in ("fc", "fs") if s in columns
-            )
-    inverse = np.linalg.pinv(mass_matrix(robot, values, np.zeros(robot.dof)))
-    return np.asarray(np.maximum(friction * REGULARISATION * np.diag(inverse), TINY))
 
 
 TINY = 1e-12  #: Value [rad/s^2] in place of a friction of zero.

@@ -218,7 +218,17 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
                 raise verification_error(f"link {new.name!r} is not exactly positive definite")
         elif _inertial_numbers(old) != _inertial_numbers(new):
             raise verification_error(f"link {new.name!r} changed although it should not")
-    _verify_bodies(robot, new_description, inertials, form.agreement)
+    # The robot's parameters reproduced by the links that changed.
+    for body in robot.bodies:
+        if body.inertial is None or not {body.name, *(m.name for m in body.members)} & {*inertials}:
+            continue
+        links = [
+            replace(m, inertial=_stated_parameters(new_description, m))
+            for m in body.members or (Member(body.name),)
+        ]
+        found = lumped_parameters(links)
+        if found is None or relative_difference(found, body.inertial) > form.agreement:
+            raise verification_error(f"body {body.name!r} does not read back as it was written")
     for joint in new_description.joints:
         target = terms.get(joint.name)
         if target is None:
@@ -240,22 +250,6 @@ def _inertial_numbers(link: Link) -> object:
     place = link.place
     where = None if place is None else (place.rotation.tolist(), place.position.tolist())
     return link.name, link.mass, link.moments, where
-
-
-def _verify_bodies(
-    robot: Robot, after: Description, changed: Collection[str], agreement: float
-) -> None:
-    """The robot's parameters reproduced by the links that changed."""
-    for body in robot.bodies:
-        if body.inertial is None or not {body.name, *(m.name for m in body.members)} & {*changed}:
-            continue
-        links = [
-            replace(m, inertial=_stated_parameters(after, m))
-            for m in body.members or (Member(body.name),)
-        ]
-        found = lumped_parameters(links)
-        if found is None or relative_difference(found, body.inertial) > agreement:
-            raise verification_error(f"body {body.name!r} does not read back as it was written")
 
 
 def _stated_parameters(description: Description, member: Member) -> Array | None:

@@ -284,7 +284,26 @@ def with_loop_table(robot: Robot, path: str | Path) -> Robot:
             path=str(file),
         )
     try:
-        closed = _add_couplings_and_loops(robot, data)
+        _check_names(data, ENTRIES, "the table")
+        couplings, loops = [], []
+        for entry in data.get("parallelograms", ()):
+            _check_names(entry, PARALLELOGRAM, f"parallelogram of {entry.get('elbow')!r}")
+            robot = parallelogram(robot, **entry)
+        for entry in data.get("couplings", ()):
+            _check_names(entry, COUPLING, f"coupling of {entry.get('joint')!r}")
+            factors = {j: float(a) for j, a in entry["factors"].items()}
+            couplings.append(Coupling(entry["joint"], factors, float(entry.get("offset", 0.0))))
+        for entry in data.get("loops", ()):
+            _check_names(entry, LOOP, f"loop {entry.get('name')!r}")
+            name, kind = str(entry["name"]), entry.get("kind", "connect")
+            first, second = (
+                _loop_end_from_data(robot, name, entry, which) for which in ("first", "second")
+            )
+            ends = first[0], second[0], first[2], second[2]
+            loops.append(Loop(name, *ends, kind, first[1], second[1]))
+        coupled = replace(robot, couplings=(*robot.couplings, *couplings))
+        active, configuration = data.get("active", []), data.get("configuration", {})
+        closed = coupled.with_loops(loops, active, configuration)
     except MALFORMED as error:
         raise DescriptionError(
             f"{file}: not a table of loops: {type(error).__name__}: {error}", path=str(file)
@@ -313,29 +332,6 @@ def loop_table_bytes(robot: Robot, mimics: Collection[str]) -> bytes | None:
         "configuration": {j: float(q) for j, q in robot.configuration.items()},
     }
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
-
-
-def _add_couplings_and_loops(robot: Robot, data: Mapping[str, Any]) -> Robot:
-    _check_names(data, ENTRIES, "the table")
-    couplings, loops = [], []
-    for entry in data.get("parallelograms", ()):
-        _check_names(entry, PARALLELOGRAM, f"parallelogram of {entry.get('elbow')!r}")
-        robot = parallelogram(robot, **entry)
-    for entry in data.get("couplings", ()):
-        _check_names(entry, COUPLING, f"coupling of {entry.get('joint')!r}")
-        factors = {j: float(a) for j, a in entry["factors"].items()}
-        couplings.append(Coupling(entry["joint"], factors, float(entry.get("offset", 0.0))))
-    for entry in data.get("loops", ()):
-        _check_names(entry, LOOP, f"loop {entry.get('name')!r}")
-        name, kind = str(entry["name"]), entry.get("kind", "connect")
-        first, second = (
-            _loop_end_from_data(robot, name, entry, which) for which in ("first", "second")
-        )
-        ends = first[0], second[0], first[2], second[2]
-        loops.append(Loop(name, *ends, kind, first[1], second[1]))
-    coupled = replace(robot, couplings=(*robot.couplings, *couplings))
-    active, configuration = data.get("active", []), data.get("configuration", {})
-    return coupled.with_loops(loops, active, configuration)
 
 
 def _check_names(entry: Mapping[str, Any], known: Sequence[str], what: str) -> None:

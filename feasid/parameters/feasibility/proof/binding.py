@@ -183,7 +183,19 @@ def _describe_differences(file: Statement, own: Statement, names: Sequence[str])
             if checker.exact(theirs) != checker.exact(ours):
                 yield f"value {i} is {theirs[:40]}, not {ours}"
     if "data" in file:
-        yield from _differing_data(file["data"], own["data"])
+        file = file["data"]
+        own = own["data"]
+        if len(file["rows"]) != len(own["rows"]):
+            yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
+        else:
+            there, reader_data = _data_as_array(file, own), _data_as_array(own, own)
+            sizes = np.maximum(np.linalg.norm(reader_data, axis=0), np.finfo(np.float64).tiny)
+            changes = np.abs(there - reader_data) / sizes
+            for row, column in np.argwhere(~(changes <= ROUNDING))[:1].tolist():
+                yield f"row {row} of the data differs, first in column {column}"
+        rest = checker.exact(own["rest"])
+        if abs(checker.exact(file["rest"]) - rest) > ROUNDING * rest:
+            yield f"a rest of {file['rest'][:40]} in the squared residual, not {own['rest']}"
 
 
 def _one_sided_items(
@@ -221,20 +233,6 @@ def _row_change(file: Sequence[Any], own: Sequence[Any]) -> Fraction | float:
     if there.keys() != reader_row.keys():
         return np.inf
     return max((abs(there[j] - c) / abs(c) for j, c in reader_row.items()), default=Fraction(0))
-
-
-def _differing_data(file: Statement, own: Statement) -> Iterator[str]:
-    if len(file["rows"]) != len(own["rows"]):
-        yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
-    else:
-        there, reader_data = _data_as_array(file, own), _data_as_array(own, own)
-        sizes = np.maximum(np.linalg.norm(reader_data, axis=0), np.finfo(np.float64).tiny)
-        changes = np.abs(there - reader_data) / sizes
-        for row, column in np.argwhere(~(changes <= ROUNDING))[:1].tolist():
-            yield f"row {row} of the data differs, first in column {column}"
-    rest = checker.exact(own["rest"])
-    if abs(checker.exact(file["rest"]) - rest) > ROUNDING * rest:
-        yield f"a rest of {file['rest'][:40]} in the squared residual, not {own['rest']}"
 
 
 def _data_as_array(data: Statement, like: Statement) -> Array:

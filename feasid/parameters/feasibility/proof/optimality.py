@@ -40,7 +40,6 @@ from feasid.parameters.feasibility.cone import (
     newton_step,
 )
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
-from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import Units
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.proof.facial_reduction import (
@@ -209,7 +208,18 @@ class CentralPath:
             ),
             convex=(),
         )
-        directions = _determined_directions(reduced, A, unit)
+        # Unit directions (n, z) that change data, matrices or numbers. If they do not depend on
+        # some combination, one parameter of it is fixed.
+        size = float(np.linalg.norm(A * unit)) or 1.0
+        parts = [A * unit / size, reduced.linear_matrix * unit]
+        for block in reduced.blocks:
+            part = np.zeros((block.size**2, len(unit)))
+            part[:, block.columns] = block.basis.reshape(len(block.columns), -1).T
+            parts.append(part * unit)
+        _, singular, right = np.linalg.svd(np.linalg.qr(np.vstack(parts), mode="r"))
+        unfelt = right[int((singular > UNFELT * singular.max(initial=0.0)).sum()) :]
+        _, _, pivots = linalg.qr(unfelt, mode="economic", pivoting=True)
+        directions = np.delete(np.diag(unit), pivots[: len(unfelt)], axis=1)
         middle = reference[roots]
         points = (x + share * (middle - x) for share in INWARD)
         start = next((point for point in points if reduced.contains_strictly(point)), x)
@@ -315,23 +325,6 @@ def _restrict_to_face(block: Block, Q: Array) -> Block:
     return replace(
         block, basis=restrict_matrices(block.basis), constant=restrict_matrices(block.constant)
     )
-
-
-def _determined_directions(feasible: FeasibleSet, A: Array, unit: Array) -> Array:
-    """Unit directions (n, z) that change data, matrices or numbers.
-
-    If they do not depend on some combination, one parameter of it is fixed.
-    """
-    size = float(np.linalg.norm(A * unit)) or 1.0
-    parts = [A * unit / size, feasible.linear_matrix * unit]
-    for block in feasible.blocks:
-        part = np.zeros((block.size**2, len(unit)))
-        part[:, block.columns] = block.basis.reshape(len(block.columns), -1).T
-        parts.append(part * unit)
-    _, singular, right = np.linalg.svd(np.linalg.qr(np.vstack(parts), mode="r"))
-    unfelt = right[int((singular > UNFELT * singular.max(initial=0.0)).sum()) :]
-    _, _, pivots = linalg.qr(unfelt, mode="economic", pivoting=True)
-    return np.delete(np.diag(unit), pivots[: len(unfelt)], axis=1)
 
 
 # -- ranges of linear forms ------------------------------------------------------------------------

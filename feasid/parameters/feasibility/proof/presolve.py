@@ -89,7 +89,30 @@ class PresolvedQuestion:
         elimination = Elimination.from_equalities(numeric, {j: float(v) for j, v in at.items()})
         kept, dropped, K, beta = _independent_equations(active, elimination.roots)
         equations = tuple(singletons), values, (*wrong, *dropped)
-        decided = _settle_constraints(question, values)
+        # Multipliers of the constraints that known values break, and that they make singular.
+        broken, singular = dict[int, Exact](), dict[int, Exact]()
+        margin = printed_decimal(question.margin)
+        for k, constraint in enumerate(question.feasible.constraints):
+            ties = [question.elimination.solved.get(j) for j in constraint.columns.tolist()]
+            frame = constraint.role in ("body", "rotor") and all(
+                t == ({}, Fraction(0)) for t in ties
+            )
+            if frame or not _are_all_known(constraint.columns, values):
+                continue  # a frame is a body that is known to have no mass
+            if isinstance(constraint, Linear):
+                if linear_value(constraint, values) < margin:
+                    broken[k] = [[Fraction(1)]]
+                continue
+            matrix = block_value(constraint, values)
+            for i in range(len(matrix)):
+                matrix[i][i] -= margin
+            outcome = definiteness(matrix)
+            strict = constraint.strict and not margin
+            if outcome == "indefinite" or (outcome == "singular" and strict):
+                v = short_negative_direction(matrix) or []
+                multipliers = broken if outcome == "indefinite" else singular
+                multipliers[k] = [[a * b for b in v] for a in v]
+        decided = broken, singular
         return cls(question, *equations, *decided, kept, elimination, tuple(undecided), K, beta)
 
     @property
@@ -218,33 +241,6 @@ def _fix_singletons(
                     wrong.append((i, right))
         active = waiting
     return settled, at, active, wrong
-
-
-def _settle_constraints(
-    question: Question, known: Mapping[int, Fraction]
-) -> tuple[dict[int, Exact], dict[int, Exact]]:
-    """Multipliers of the constraints that known values break, and that they make singular."""
-    broken, singular = dict[int, Exact](), dict[int, Exact]()
-    margin = printed_decimal(question.margin)
-    for k, constraint in enumerate(question.feasible.constraints):
-        ties = [question.elimination.solved.get(j) for j in constraint.columns.tolist()]
-        frame = constraint.role in ("body", "rotor") and all(t == ({}, Fraction(0)) for t in ties)
-        if frame or not _are_all_known(constraint.columns, known):
-            continue  # a frame is a body that is known to have no mass
-        if isinstance(constraint, Linear):
-            if linear_value(constraint, known) < margin:
-                broken[k] = [[Fraction(1)]]
-            continue
-        matrix = block_value(constraint, known)
-        for i in range(len(matrix)):
-            matrix[i][i] -= margin
-        outcome = definiteness(matrix)
-        strict = constraint.strict and not margin
-        if outcome == "indefinite" or (outcome == "singular" and strict):
-            v = short_negative_direction(matrix) or []
-            multipliers = broken if outcome == "indefinite" else singular
-            multipliers[k] = [[a * b for b in v] for a in v]
-    return broken, singular
 
 
 def _are_all_known(columns: npt.NDArray[np.intp], known: Mapping[int, Fraction]) -> bool:

@@ -85,16 +85,9 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
                 patch.numbers(element, "biasprm", [forces.pop(joint, 0.0)])
     if forces:
         patch.insert_last(patch.text.root, _force_lines(forces))
-    _set_servos(patch, changes.extras.servos)
-    return patch.apply()
-
-
-def _set_servos(patch: Patch, servos: Mapping[str, JointServo]) -> None:
-    """Write these gains to the file's own position actuators, and add those that it lacks.
-
-    Raises InputError: an actuator whose gear or damping ratio would multiply the written gains.
-    """
-    remaining = dict(servos)
+    # Write these gains to the file's own position actuators, and add those that it lacks. Raises
+    # InputError: an actuator whose gear or damping ratio would multiply the written gains.
+    remaining = dict(changes.extras.servos)
     for section in patch.text.root.all("actuator"):
         for element in section.children:
             joint, name = (element.attributes.get(k, "") for k in ("joint", "name"))
@@ -110,6 +103,7 @@ def _set_servos(patch: Patch, servos: Mapping[str, JointServo]) -> None:
             _set_servo(patch, element, remaining.pop(joint))
     if remaining:
         patch.insert_last(patch.text.root, _servo_lines(remaining))
+    return patch.apply()
 
 
 def _set_servo(patch: Patch, element: Element, servo: JointServo) -> None:
