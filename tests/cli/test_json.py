@@ -32,6 +32,7 @@ ORDERS = {
     "payload": ["log.csv", "--without", "test.csv", *ROBOT, "--out", "load.json"],
     "torque-constants": ["log.csv", *ROBOT, "--loaded", "test.csv", "--load", "known.json"],
     "fleet": ["robots", *ROBOT],
+    "store": ["add", "store", "log.csv", *ROBOT, "--name", "arm 7"],
     "check": ["arm.urdf"],
     "correct": ["arm.urdf", "--out", "fixed.urdf"],
     "compare": ["arm.urdf", "out.urdf"],
