@@ -40,8 +40,7 @@ FAINT = 1e-6
 """Share of a signal's power above the usual low-pass with which it is as smooth as behind it: the
 equations' low-pass leaves less than a tenth of that."""
 
-MAX_JUDGED_STRETCHES = 9
-"""Number of segments whose spectra are computed for the automatic cut-off."""
+MAX_JUDGED_STRETCHES = 9  #: Number of segments whose spectra are computed for the automatic cut-off
 
 
 def find_cutoff(

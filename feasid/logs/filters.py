@@ -21,10 +21,7 @@ LOWEST_CUTOFF = 5.0
 MARGIN = 5.0  #: The automatic cut-off is this many times the highest frequency of the motion.
 POWER = 0.95  #: Share of the velocity's power that defines the highest frequency of the motion.
 SIGNAL_TO_NOISE = 30.0  #: Power over the noise floor from which a frequency counts as motion.
-
-HEADROOM = 3.0
-"""The cut-off need not be higher than this many times the highest visible frequency."""
-
+HEADROOM = 3.0  #: The cut-off need not be higher than this many times the highest visible frequency
 OCTAVE_FROM = 1.0  #: Gaps between lines of the spectrum may be an octave and this wide [Hz].
 SMOOTHING = 9  #: Neighbouring frequencies over which a spectrum is summed before it is judged.
 EXTENSION = 3  #: Periods of the cut-off over which the ends are extended.

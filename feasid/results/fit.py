@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from feasid.results.report.figures import Plots
     from feasid.results.report.summary import Summary
 
-MAX_WIDENING = 1e3
-"""Largest factor on the log's deviations of robots that are drawn."""
+MAX_WIDENING = 1e3  #: Largest factor on the log's deviations of robots that are drawn.
 
 
 @checked_methods

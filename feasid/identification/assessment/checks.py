@@ -33,14 +33,12 @@ which the search sees the fit's own approximations."""
 NO_USE = dict.fromkeys(GRADED, NO)
 WITH_CARE = dict.fromkeys(GRADED, CARE)
 
-LITTLE = 0.5
-"""Error over torque beyond which a model explains nothing of use."""
+LITTLE = 0.5  #: Error over torque beyond which a model explains nothing of use.
 
 TENTH = 0.1
 """Error over torque beyond which loads and pushes get "with care" at most."""
 
-NOTHING = 0.97
-"""Error over torque of a joint that is predicted no better than without a model."""
+NOTHING = 0.97  #: Error over torque of a joint that is predicted no better than without a model.
 
 UNIT, CONSTANT = (0.4, 2.5), (0.8, 1.25)
 """Ranges of the factor on gravity torques; outside, the unit or torque constants are wrong."""
@@ -49,8 +47,7 @@ ONE_FACTOR = 0.85
 """Share of the squared difference of gravity torques from which one factor explains it: .03 to .77
 on arms in simulation whose masses are off by 15 %, .89 to 1 with all torques times 1.5."""
 
-ALIKE = 1.3
-"""Ratio of joints' factors up to which a load at the hand does not explain them better."""
+ALIKE = 1.3  #: Ratio of joints' factors up to which a load at the hand does not explain them better
 
 ALONE = (0.12, 0.2)
 """Shares by which gravity torques are off the description's: of all joints but one at most, and of
@@ -62,10 +59,8 @@ LOAD_SHARE, LOAD_SIZE, LEAST_LOAD, CLEARER = 0.9, 0.5, 0.2, 0.5
 UNLIKE = 0.4
 """Correlation of gravity torques below which fit and description are of different robots."""
 
-FIVE = 5.0
-"""Factor on a described mass, or its inverse, beyond which something is wrong."""
-HEAVY = 0.2
-"""Smallest described mass that is compared [kg]."""
+FIVE = 5.0  #: Factor on a described mass, or its inverse, beyond which something is wrong.
+HEAVY = 0.2  #: Smallest described mass that is compared [kg].
 
 THREE, MUCH = 2.9, 0.15
 """Factor on a described mass beyond which a fit is doubtful (just within the bound of plausible

@@ -23,8 +23,7 @@ from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.joint_terms import NONNEGATIVE
 from feasid.robot.layout import squares_in_common_unit
 
-FEWEST = 3
-"""Least number of segments, each of which is predicted from the others."""
+FEWEST = 3  #: Least number of segments, each of which is predicted from the others.
 
 
 PerJoint: TypeAlias = Annotated[Array, array("joints", finite=False)]

@@ -22,8 +22,7 @@ from feasid.robot.dynamics.regressor import inverse_dynamics
 SETTLED = 5.0
 """Number of time constants after which the observer has forgotten its start: 0.7 % remain."""
 
-LEVELS = 200
-"""Levels whose crossings are counted, up to the largest error."""
+LEVELS = 200  #: Levels whose crossings are counted, up to the largest error.
 
 TAIL = 10
 """Number of crossings of a level; rarer crossings are extrapolated from it. With 100, hardly any
@@ -36,8 +35,7 @@ GAUSSIAN = 2.0
 PARTS, CONFIDENCE = 5, 0.95
 """Parts of a log, and probability that errors on another motion are smaller than is assumed."""
 
-FEWEST = 5
-"""A joint whose errors cross every level less often has no known threshold."""
+FEWEST = 5  #: A joint whose errors cross every level less often has no known threshold.
 
 NOISY = 0.05
 """Noise of velocities, as a share of the speed below which friction is uncertain, from which their
@@ -49,8 +47,7 @@ FEWEST_DEVIATIONS = 3.0
 REWEIGHTING_STEPS, SMALLEST = 4, 1e-3
 """Steps towards the variance's own weights; least share that does not depend on the motion."""
 
-GAIN = 30.0
-"""Default gain of the observer [1/s], for which a saved fit keeps the errors."""
+GAIN = 30.0  #: Default gain of the observer [1/s], for which a saved fit keeps the errors.
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,8 +27,7 @@ from feasid.robot.dynamics.regressor import regressor
 from feasid.robot.joint_terms import JOINT_TERMS
 from feasid.robot.layout import squares_in_common_unit
 
-POSES = 150
-"""Random poses at which gravity torques are compared."""
+POSES = 150  #: Random poses at which gravity torques are compared.
 
 HOLDING_SHARE = 0.03
 """Share of a joint's largest torque below which gravity errors do not matter, with low friction."""
@@ -42,8 +41,7 @@ FULL_TURN = 3.2
 SLIGHT = 0.05
 """Shares of the largest gravity torque and range below which a joint carries nothing, or stands."""
 
-STANDING = 1e-5, 1e-2
-"""Range [m, rad] of a joint that stands, with the noise of its sensor."""
+STANDING = 1e-5, 1e-2  #: Range [m, rad] of a joint that stands, with the noise of its sensor.
 
 SIGN_SPEED = 0.02
 """Speed [rad/s or m/s] over which friction changes its sign when it is removed from errors."""

@@ -60,17 +60,10 @@ SMALL_SHARE = 0.02
 ALARMS = 1.0 / 3600.0
 """Crossings per second of the thresholds of contact on the log's own motion [Hz]."""
 
-FELT = 0.9
-"""Share of postures and directions in which a push is felt."""
-
-POSES = 150
-"""Number of postures in which a push is tried."""
-
-WEIGHT = 9.81
-"""Weight of a kilogram [N]."""
-
-KNOWN = 0.2
-"""Relative deviation of a mass that counts as known."""
+FELT = 0.9  #: Share of postures and directions in which a push is felt.
+POSES = 150  #: Number of postures in which a push is tried.
+WEIGHT = 9.81  #: Weight of a kilogram [N].
+KNOWN = 0.2  #: Relative deviation of a mass that counts as known.
 
 FAR = 15.0
 """Leverage of gravity over the joints' range beyond which a fit holds near the logged motion."""
@@ -78,8 +71,7 @@ FAR = 15.0
 NOTICEABLE = 0.2
 """Error over torque of a joint from which a remark explains that the joint carries little."""
 
-UNIMPORTANT = 0.005
-"""Predictable error, as a share of the torque, below which there is no remark."""
+UNIMPORTANT = 0.005  #: Predictable error, as a share of the torque, below which there is no remark.
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,11 +21,8 @@ RIDGE = 0.02
 """Ridge on functions of deviation 1, as a share of their rows: there are more of them than a short
 log can separate."""
 
-PARTS = 5
-"""Contiguous parts of a log, each of whose residuals is predicted from the others'."""
-
-MOST_ROWS = 20_000
-"""Number of filtered rows beyond which every n-th is used."""
+PARTS = 5  #: Contiguous parts of a log, each of whose residuals is predicted from the others'.
+MOST_ROWS = 20_000  #: Number of filtered rows beyond which every n-th is used.
 
 CLOSE = 0.9
 """Kinds of functions that predict this share of what the best kind predicts are as good; of these

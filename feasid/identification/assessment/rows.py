@@ -23,17 +23,10 @@ from feasid.logs.motion import MOVING, Run
 from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.robot.dynamics.spatial import as_samples_last
 
-PARTS = 5
-"""Contiguous parts of a log, each of which is predicted by the model of the others."""
-
-MOST_ROWS = 20_000
-"""Number of rows beyond which every n-th is used; each then counts n times."""
-
-FEWEST_ROWS = 50
-"""Least number of rows that are divided into fifths."""
-
-MOSTLY_STILL = 0.1
-"""Share of moving rows below which all rows count: the log is one of postures."""
+PARTS = 5  #: Contiguous parts of a log, each of which is predicted by the model of the others.
+MOST_ROWS = 20_000  #: Number of rows beyond which every n-th is used; each then counts n times.
+FEWEST_ROWS = 50  #: Least number of rows that are divided into fifths.
+MOSTLY_STILL = 0.1  #: Share of moving rows below which all rows count: the log is one of postures.
 
 Parts = npt.NDArray[np.intp]
 

@@ -63,8 +63,7 @@ MAX_STEP = 3e-3
 WINDOWS, MOST_WINDOWS = 100, 100_000
 """Number of simulated windows, evenly over the log, and the largest number allowed."""
 
-LOST = 1.0
-"""Error [rad or m] from which a window counts as lost."""
+LOST = 1.0  #: Error [rad or m] from which a window counts as lost.
 
 MIN_INERTIA_SHARE = 0.5
 """Least rms(M a) over rms(residual) with which the log shows the inertia of a joint."""
@@ -79,8 +78,7 @@ of overfitted models .5 to 1.2: chance and overfitting alone make a ratio of two
 SHIFTS = (0.37, 0.71)
 """Shares of a run by which its residual is shifted in time; two of them reduce chance."""
 
-HORIZONS = (0.1, 0.3)
-"""Default lengths of the simulated windows [s]."""
+HORIZONS = (0.1, 0.3)  #: Default lengths of the simulated windows [s].
 
 BETTER, WORSE, ALIKE, CANNOT_TELL = "better", "worse", "alike", "cannot tell"
 Errors: TypeAlias = Annotated[Array, array("horizons", "joints", finite=False)]

@@ -42,8 +42,7 @@ SAME_TIME = 0.01
 STEPS = 8
 """Gauss-Newton steps at most: three where they converge at once, six where they are shortened."""
 
-FIRST_STEPS = 2
-"""Number of steps with the noise of the uncorrected log."""
+FIRST_STEPS = 2  #: Number of steps with the noise of the uncorrected log.
 
 SMALL_STEP, LARGE_STEP = 0.2, 1.0
 """Deviations below which a step ends the iteration, and above which the last one did not: steps

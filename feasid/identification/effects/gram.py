@@ -30,18 +30,14 @@ Places = npt.NDArray[np.intp]
 BLOCKS, BLOCK_SECONDS = 25, 0.4
 """Blocks of a log at most, and their least length [s]."""
 
-SHARE = 0.1
-"""Natural size of a coefficient without one: this share of its joint's torque."""
+SHARE = 0.1  #: Natural size of a coefficient without one: this share of its joint's torque.
 
 WIDTH = 3.0
 """Prior standard deviation of a coefficient, in natural sizes. Four widths from .1 to 3 gave the
 same on real logs (.914 against .904 of the errors without them) and in simulation."""
 
-ROUNDING = 1e-13
-"""Rounding of sums of products, as a share of the products' sizes."""
-
-TINY = 1e-7
-"""Share of the largest column of an effect below which a column is rounding."""
+ROUNDING = 1e-13  #: Rounding of sums of products, as a share of the products' sizes.
+TINY = 1e-7  #: Share of the largest column of an effect below which a column is rounding.
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,7 @@ predicted by a third worse; on a Unitree Z1, where the root replaces it, 0.01 to
 With half of the Coulomb friction and no viscous friction, the root predicts other halves of that
 log 10 % worse than plain friction."""
 
-MOST_LOAD = 1.0
-"""Largest load friction: beyond it a gear would lock itself."""
+MOST_LOAD = 1.0  #: Largest load friction: beyond it a gear would lock itself.
 
 SPRINGS = frozenset(FRICTION["spring"])
 

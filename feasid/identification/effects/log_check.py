@@ -59,11 +59,8 @@ them may lose: errors of joints whose torque is mostly noise change by a tenth b
 MOST_CHANGES, MOST_TRIED = 4, 3
 """Large mistakes that are looked for in one log, and suspicions that are tried for each."""
 
-MIN_FOLDS = 3
-"""Least number of held-out segments with which remedies can be tested."""
-
-LEAST_SPEED = 1e-6
-"""Velocities below this count as zero [rad/s or m/s]."""
+MIN_FOLDS = 3  #: Least number of held-out segments with which remedies can be tested.
+LEAST_SPEED = 1e-6  #: Velocities below this count as zero [rad/s or m/s].
 
 ROWS = ("exclude", "nan")
 """Options that leave rows out: models with and without them are compared on the rows that stay."""
@@ -359,8 +356,7 @@ def _squared_error_shares(trial: CrossValidation, tested: Reduced) -> Array:
     return trial.squared_errors(tested=tested) / np.maximum(tested.torque_norms**2, 1e-300)
 
 
-MAX_DIAGNOSED_ROWS = 10**6
-"""Number of rows beyond which logs are not diagnosed during a fit."""
+MAX_DIAGNOSED_ROWS = 10**6  #: Number of rows beyond which logs are not diagnosed during a fit.
 
 TOO_LONG = "too long to be diagnosed during the fit; feasid.diagnose checks it"
 

@@ -64,17 +64,13 @@ STAGES: tuple[tuple[tuple[Kind, ...], tuple[Kind, ...]], ...] = (
 """Ordinary changes that every log may have, and the differences that are sought next to them: more
 friction hides a gain. Friction and offsets themselves are compared with those of other logs."""
 
-LIMIT = 3.6
-"""Factor on `DAILY` from which a difference counts; on a logarithmic scale for factors."""
-
-WIDE = 10.0
-"""Factor on `DAILY`: prior standard deviation with which a difference is fitted."""
+LIMIT = 3.6  #: Factor on `DAILY` from which a difference counts; on a logarithmic scale for factors
+WIDE = 10.0  #: Factor on `DAILY`: prior standard deviation with which a difference is fitted.
 
 STANDS_OUT = 25.0
 """Factor on the median of the squared error that the same difference explains in the other logs."""
 
-BARELY = 0.02
-"""Share of a log's noise that a difference may explain in any log."""
+BARELY = 0.02  #: Share of a log's noise that a difference may explain in any log.
 
 ENOUGH = 0.75
 """If one difference explains this share of what separate parameters would explain, beyond what they
@@ -83,8 +79,7 @@ explain in the other logs, there is no other."""
 WARM_TIMES = (0.12, 0.25, 0.5)
 """Time constants of a warm-up that are tried, as shares of a log's length."""
 
-MOST_LOGS = 100
-"""Largest number of logs that a fit compares; each takes some megabytes of memory."""
+MOST_LOGS = 100  #: Largest number of logs that a fit compares; each takes some megabytes of memory.
 
 
 @dataclass(frozen=True)

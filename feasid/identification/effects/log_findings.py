@@ -159,14 +159,9 @@ def _combine_with_options(
     return out
 
 
-UNSEEN = 1e-4
-"""Directions whose signal is below this share of the strongest count as not excited."""
-
-WEAK = 1e-3
-"""Below this reciprocal condition number a better motion is advised."""
-
-DOMINANT = 0.35
-"""Parameters with at least this entry in a unit vector are named."""
+UNSEEN = 1e-4  #: Directions whose signal is below this share of the strongest count as not excited.
+WEAK = 1e-3  #: Below this reciprocal condition number a better motion is advised.
+DOMINANT = 0.35  #: Parameters with at least this entry in a unit vector are named.
 
 MOST_SAMPLES = 4000
 """About so many samples of a log decide its rank and conditioning; the others are passed over."""

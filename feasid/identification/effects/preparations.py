@@ -37,8 +37,7 @@ SAMPLES = 400
 """Number of samples that are used. With 100 an exchange of two wrist torques was missed, with 4000
 the search takes five times as long and finds the same."""
 
-DEVIATION = 0.1
-"""Standard deviation of the noise as a share of each joint's torque."""
+DEVIATION = 0.1  #: Standard deviation of the noise as a share of each joint's torque.
 
 MOST_STEPS, ENOUGH = 25, 1e-3
 """Newton steps at most for a model of the samples, and half the squared decrement per sample that
@@ -61,11 +60,8 @@ LEAST_FALL = 0.2
 GEARS = (0.2, 5.0)
 """Range of factors between torque and description that a bad description explains."""
 
-WIDE = 3.2
-"""Positions beyond this [rad] may be in degrees."""
-
-RIGHT_ANGLES = (90.0, -90.0, 180.0)
-"""Zeros that are tried [degrees]."""
+WIDE = 3.2  #: Positions beyond this [rad] may be in degrees.
+RIGHT_ANGLES = (90.0, -90.0, 180.0)  #: Zeros that are tried [degrees].
 
 MOST_EXCHANGES = 6
 """Pairs of torques, those that explain each other best, that are tried the other way round."""

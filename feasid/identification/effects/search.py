@@ -26,18 +26,14 @@ from feasid.identification.effects.table import Effect, EffectAt
 from feasid.identification.estimation.held_out import RULES, Gain, HeldOut
 from feasid.robot.joint_terms import RIPPLE
 
-MOST_ENTRIES = 12
-"""Largest number of effects that enter."""
-
-MOST_JUDGED = 8
-"""Candidates of a round, the best first, whose certainty is computed."""
+MOST_ENTRIES = 12  #: Largest number of effects that enter.
+MOST_JUDGED = 8  #: Candidates of a round, the best first, whose certainty is computed.
 
 ALIKE = 0.9
 """An effect at another joint explains the log as well if it saves at least this share of the
 loss."""
 
-SIMPLE = 0.97
-"""Factor on the loss that a candidate saves for each coefficient beyond its first."""
+SIMPLE = 0.97  #: Factor on the loss that a candidate saves for each coefficient beyond its first.
 
 
 REPORTED = 0.75

@@ -30,11 +30,8 @@ from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.joint_terms import FRICTION, SEARCHED, TERMS, JointState
 
-SOFT = 0.05
-"""Share of a joint's largest torque over which backlash changes sides, smoothly."""
-
-STEP = 1e-4
-"""Step of joint zeros in difference quotients [rad or m]."""
+SOFT = 0.05  #: Share of a joint's largest torque over which backlash changes sides, smoothly.
+STEP = 1e-4  #: Step of joint zeros in difference quotients [rad or m].
 
 
 @dataclass(frozen=True, order=True)
@@ -61,8 +58,7 @@ class EffectAt:
 ASSUMED = "assumed to be right, the log does not tell it"
 """Why an error did not enter that the log leaves as uncertain as it was before."""
 
-TOLD = 0.1
-"""Share of a prior's variance that a log must take away to tell an error."""
+TOLD = 0.1  #: Share of a prior's variance that a log must take away to tell an error.
 
 
 def why_assumed(deviation: Array, prior: Array) -> str:

@@ -35,8 +35,7 @@ REJECTION_LEVEL = 0.999
 """Probability, by a chi-square law, from which data reject bounds: had the bounds been true, it
 would happen once in a thousand logs."""
 
-MASS_RATIO = 3.0
-"""Masses stay within this factor of the description's unless the data reject that."""
+MASS_RATIO = 3.0  #: Masses stay within this factor of the description's unless the data reject that
 
 SHAPE_ROOM = 0.1, 0.01
 """Allowed distance of mass outside a box of shapes: share of its size, and length [m]. Shapes for

@@ -38,9 +38,7 @@ NOISE_ROUNDS = 4
 """Alternations of least squares and variances; the fifth changes weights by less than 1 %."""
 
 REWEIGHTING_STEPS = 3  #: Steps towards the variances' own weights within a round.
-
-CORRELATION_STEPS = 4
-"""Steps between a residual's correlation and what an estimate followed of it."""
+CORRELATION_STEPS = 4  #: Steps between a residual's correlation and what an estimate followed of it
 
 SMALLEST_DEVIATION = 1e-3
 """Smallest standard deviation, as a share of the joint's torque, for logs without noise."""

@@ -31,9 +31,7 @@ from feasid.robot.dynamics.spatial import as_samples_last
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
 
 WINDOW = 0.1  #: Default length of a window [s].
-
-STEP = 1e-5
-"""Step [s] of the difference along dq: its error is of order 1e-10, its rounding 1e-11."""
+STEP = 1e-5  #: Step [s] of the difference along dq: its error is of order 1e-10, its rounding 1e-11
 
 FORCES = frozenset(DRIVE_SYMBOLS).difference({"Ia"})
 """Symbols of joint terms that are forces and no momentum."""

@@ -22,23 +22,15 @@ from feasid.identification.servos.evidence import JointBlock
 from feasid.identification.servos.rows import LAGS, ServoRows
 from feasid.logs.servo import TorqueLimits
 
-LONGEST_DELAY = 0.2
-"""Delays are sought up to here [s]: six frames of a camera."""
-
-DELAY_STEP = 0.01
-"""Distance of the delays [s] from which the search starts."""
-
-EARLIEST = -2e-3
-"""A delay below this [s] is impossible: commands cannot act before they are given."""
+LONGEST_DELAY = 0.2  #: Delays are sought up to here [s]: six frames of a camera.
+DELAY_STEP = 0.01  #: Distance of the delays [s] from which the search starts.
+EARLIEST = -2e-3  #: A delay below this [s] is impossible: commands cannot act before they are given
 
 RATE_TIMES = (0.003, 0.01, 0.03)
 """Time constants of the low-pass of the command's rate [s] from which the search starts."""
 
-LAG_PRECISION = 1e-5
-"""Delays and time constants are found to this [s]."""
-
-RANK = 1e-6
-"""Singular values of scaled columns below this share of the largest are zero."""
+LAG_PRECISION = 1e-5  #: Delays and time constants are found to this [s].
+RANK = 1e-6  #: Singular values of scaled columns below this share of the largest are zero.
 
 
 @dataclass(frozen=True)

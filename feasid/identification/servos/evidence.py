@@ -24,24 +24,19 @@ WIDTH, WIDTH_SPREAD = 0.2, 0.4
 """Deviation of the masses of a description, as a share, and that of its logarithm: descriptions
 are found to be off by .09 to .45."""
 
-STEP = 1e-4
-"""Difference of logarithms by which gradients are differentiated."""
-
-GRADIENT = 1e-3
-"""Gradient at which the search ends [nat]; differences are judged in nats."""
+STEP = 1e-4  #: Difference of logarithms by which gradients are differentiated.
+GRADIENT = 1e-3  #: Gradient at which the search ends [nat]; differences are judged in nats.
 
 FLAT = 1e-4
 """Second derivative below which the log says nothing, and its share of the largest that is
 rounding."""
 
-PINNED = 1e-3
-"""Deviation of a factor that is not sought."""
+PINNED = 1e-3  #: Deviation of a factor that is not sought.
 
 RIDGE = 1e-9
 """Length, of columns of length one, that makes the equations regular where nothing is known."""
 
-TAILS = 3
-"""Degrees of freedom for values in files: some are wrong by a factor of fifty."""
+TAILS = 3  #: Degrees of freedom for values in files: some are wrong by a factor of fifty.
 
 
 @dataclass(frozen=True, eq=False)

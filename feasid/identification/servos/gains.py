@@ -45,15 +45,13 @@ from feasid.robot.formats.fit_robot import with_fit_terms
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST_COUNTS = 2.0
-"""RMS error in encoder counts below which a log says nothing about gains."""
+LEAST_COUNTS = 2.0  #: RMS error in encoder counts below which a log says nothing about gains.
 
 LEAST_SHAPE = 0.07
 """Least relative standard deviation of the common factor, in addition to the description's common
 error: those of the evidence alone were too small."""
 
-LIMITED = 0.01
-"""Misfit above which torque limits are searched."""
+LIMITED = 0.01  #: Misfit above which torque limits are searched.
 
 UNTOLD, ASSUMED = 0.25, 0.7
 """Relative deviation of a gain's ratio from which the log does not tell it: rounded positions bias
@@ -65,8 +63,7 @@ times what the encoder's rounding leaves; above the last number there is no fit.
 elasticity, profiles inside a servo and joints that stick left 1.2 to 70 % and ten and more
 multiples, modelled servos up to 1.3 % and one to three multiples, real ones of hobby arms 20 %."""
 
-LATEST = LONGEST_DELAY - 0.01
-"""A delay from here [s] on is at the end of those that are sought."""
+LATEST = LONGEST_DELAY - 0.01  #: A delay from here [s] on is at the end of those that are sought.
 
 LARGEST_ERROR = 1.0
 """RMS error [rad] of a turning joint from which a command is not followed at all."""

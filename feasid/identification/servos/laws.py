@@ -25,8 +25,7 @@ NATS = 20.0
 Schwarz's: noise of coarse encoders that is not white gained up to ten, terms that were there a
 hundred."""
 
-CLOSE = 10.0
-"""Logarithm of the evidence by which a law is not much less likely than another."""
+CLOSE = 10.0  #: Logarithm of the evidence by which a law is not much less likely than another.
 
 SHARES = (0.5, 1.0)
 """Shares of the weight through whose evidence, and that of none, a parabola is laid."""

@@ -41,20 +41,17 @@ grows with its square; at 8 Hz and 12 bits the armature of a UR5 was lost."""
 INSTRUMENT_CUTOFF = 8.0
 """Low-pass [Hz] of commands before they are differentiated; 3 to 15 give the same."""
 
-INSTRUMENT_SHARE = 0.3
-"""... and at most this share of the sampling rate."""
+INSTRUMENT_SHARE = 0.3  #: ... and at most this share of the sampling rate.
 
 LAGS = (0.0, 0.06)
 """Lags of the commanded motion behind the commands [s]: two, so that a delay has an instrument."""
 
-SLOW = 0.2
-"""Share of a joint's RMS speed below which it is reversing."""
+SLOW = 0.2  #: Share of a joint's RMS speed below which it is reversing.
 
 REVERSAL = 0.06
 """Time around a reversal that is left out [s]; without this a delay of 4 ms was found as 8."""
 
-SPEED_CUTOFF = 10.0
-"""Low-pass [Hz] of the speed from which reversals are detected."""
+SPEED_CUTOFF = 10.0  #: Low-pass [Hz] of the speed from which reversals are detected.
 
 LEAST_SECONDS = 10.0
 """Shorter logs are refused; 8 s gave gain ratios to 5 %, of a robot that moved fast."""
@@ -70,11 +67,8 @@ the largest error: a coarse grid for the delay, and a finer one at the delay tha
 MOST_LIMITED = 0.5
 """Share of samples at a limit beyond which none is sought: the log is refused as unexplained."""
 
-LIMIT_STEPS = 250
-"""Number of evaluations to refine limits."""
-
-LIMIT_GAIN = 3.0
-"""Factor by which a limit must make a joint's misfit smaller."""
+LIMIT_STEPS = 250  #: Number of evaluations to refine limits.
+LIMIT_GAIN = 3.0  #: Factor by which a limit must make a joint's misfit smaller.
 
 
 @dataclass(frozen=True, eq=False)

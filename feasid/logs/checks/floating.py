@@ -62,9 +62,7 @@ DISAGREE = 0.2  #: Share of rows in which flags and forces of a contact may disa
 SPIN_TIME = 0.02
 """Orientations this long [s] before and after are compared for the angular velocity."""
 
-WEIGHT = 0.05
-"""Share of the described weight that a contact's force must exceed to bear the robot."""
-
+WEIGHT = 0.05  #: Share of the described weight that a contact's force must exceed to bear the robot
 ALOFT = 0.5  #: Share of a log in flight from which its mean specific force says nothing.
 ROWS = 4000  #: Largest number of rows of a log that are used, evenly spaced.
 

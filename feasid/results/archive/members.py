@@ -36,8 +36,7 @@ from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.known import Equality
 
-MAX_UNPACKED_BYTES = 256 * 1024 * 1024
-"""Bytes that an archive may unpack to."""
+MAX_UNPACKED_BYTES = 256 * 1024 * 1024  #: Bytes that an archive may unpack to.
 
 CONTENT_ERRORS = (
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError),

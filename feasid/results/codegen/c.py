@@ -68,8 +68,7 @@ COMMENT_CHARACTERS = frozenset(ascii_letters + digits + " .,:;+-*/=()[]{}<>|&^%$
 FILE_CHARACTERS = " ._+-"
 """Characters other than letters and digits in the name of a file that C code includes."""
 
-TEST_SEED = 0
-"""Seed of the states in the written self-test: the same model gives the same code."""
+TEST_SEED = 0  #: Seed of the states in the written self-test: the same model gives the same code.
 
 PRECISIONS = {"double": 1e-12, "float": 1e-4}
 """Largest deviation that the written self-test allows, relative to the largest output: rounding of
@@ -371,8 +370,7 @@ def c_identifier(text: str) -> str:
 
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared")
 
-COMPILER_TIMEOUT = 120.0
-"""Time limit of the compiler [s]."""
+COMPILER_TIMEOUT = 120.0  #: Time limit of the compiler [s].
 
 
 def find_compiler() -> str | None:

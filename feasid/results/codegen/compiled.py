@@ -34,8 +34,7 @@ MOST_COMPILED = 20
 """Coordinates up to which "auto" compiles: gcc takes a fifth of a second for an arm of seven, a
 second for a quadruped's eighteen, and eight for a humanoid's 38."""
 
-GATEWAY = kind_from_annotation(Measured)
-"""Convert arguments that are not the usual arrays."""
+GATEWAY = kind_from_annotation(Measured)  #: Convert arguments that are not the usual arrays.
 
 
 class CompiledDynamics:

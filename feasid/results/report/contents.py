@@ -129,14 +129,12 @@ def select_recording(fit: FittedModel, log: Any) -> Recording:
 
 SCHEMA, VERSION = "feasid report", 2
 
-POINTS = 100_000
-"""Points of all curves together, so that a page stays below three megabytes."""
+POINTS = 100_000  #: Points of all curves together, so that a page stays below three megabytes.
 
 MOST, FEWEST = 1500, 50
 """Number of points of one curve."""
 
-DIGITS = 5
-"""Significant digits of curves."""
+DIGITS = 5  #: Significant digits of curves.
 
 
 def report_contents(

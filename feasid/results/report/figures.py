@@ -26,11 +26,8 @@ from feasid.robot.inertia import pseudo_inertia
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_LINE_POINTS = 3000
-"""Points drawn per line; longer logs are thinned, as no screen shows more."""
-
-MAX_TITLE_CHARACTERS = 32
-"""Characters of a joint's name in a panel."""
+MAX_LINE_POINTS = 3000  #: Points drawn per line; longer logs are thinned, as no screen shows more.
+MAX_TITLE_CHARACTERS = 32  #: Characters of a joint's name in a panel.
 
 
 def panels(
@@ -80,18 +77,12 @@ def _draw_torques(axes: Any, prediction: PredictedLog) -> None:
                           label=None if n else label)  # fmt: skip
 
 
-HISTOGRAM_BINS = 60
-"""Bars of a histogram of residuals."""
-
-SPECTRUM_SAMPLES = 1024
-"""Samples of a window of the spectrum."""
-
-MAX_LAG = 1.0
-"""Longest lag of the autocorrelation [s]."""
+HISTOGRAM_BINS = 60  #: Bars of a histogram of residuals.
+SPECTRUM_SAMPLES = 1024  #: Samples of a window of the spectrum.
+MAX_LAG = 1.0  #: Longest lag of the autocorrelation [s].
 
 
-MAX_SCATTER_POINTS = 1500
-"""Samples drawn per panel."""
+MAX_SCATTER_POINTS = 1500  #: Samples drawn per panel.
 
 FRICTION_BINS, MIN_BIN_SAMPLES = 40, 5
 """Bins of a mean, and samples that one needs."""
@@ -115,11 +106,8 @@ KINDS = {
 }
 
 
-LINEAR_DEVIATIONS = 3.0
-"""Deviations up to which the axis is linear; beyond it is logarithmic."""
-
-MAX_EXPRESSION_CHARACTERS = 44
-"""Largest number of characters of an expression at the axis."""
+LINEAR_DEVIATIONS = 3.0  #: Deviations up to which the axis is linear; beyond it is logarithmic.
+MAX_EXPRESSION_CHARACTERS = 44  #: Largest number of characters of an expression at the axis.
 
 
 def _scaled_eigenvalues(ten: Array) -> Array:

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 1000, 240
 """Of the picture, in its own units; it takes the width of the page."""
 
-ROOM = 0.06
-"""Share of the range left free above and below."""
+ROOM = 0.06  #: Share of the range left free above and below.
 
 
 def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -92,17 +91,13 @@ PICTURES = {
 }
 """Plots of a fit that a page shows, and friction where there are samples."""
 
-DPI = 80
-"""Dots per inch of pictures in a page."""
+DPI = 80  #: Dots per inch of pictures in a page.
 
 MISSING_GLYPH = "Glyph .* missing from font"
 """Matplotlib's warning of a character that its font cannot draw."""
 
-DUST = 1e-6
-"""Share of a column's largest number below which another is a zero that a solver left."""
-
-REPORT_WINDOWS = 24
-"""Windows of the log that a page simulates."""
+DUST = 1e-6  #: Share of a column's largest number below which another is a zero that a solver left.
+REPORT_WINDOWS = 24  #: Windows of the log that a page simulates.
 
 
 def write_report(

@@ -20,8 +20,7 @@ from feasid.robot.inertia import to_mass_com_inertia
 AZIMUTH, ELEVATION = -1.0, 0.5
 """Direction from which pages show a robot before a reader turns it [rad]."""
 
-HALF_WIDTH = 100.0
-"""Of a page's picture, in its own units."""
+HALF_WIDTH = 100.0  #: Of a page's picture, in its own units.
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,8 +34,7 @@ FIRST = ("mass-bound", "mass-released", "shape-bound", "shape-released")
 REJECTED = ("mass-released", "shape-released")
 """Codes of notes that need attention: the log and the description disagree."""
 
-SURE = 30.0
-"""Relative standard deviation [%] below which a base parameter counts as identified."""
+SURE = 30.0  #: Relative standard deviation [%] below which a base parameter counts as identified.
 
 
 WRAPPED = 'style="white-space:pre-wrap"'
@@ -228,8 +227,7 @@ PRIOR_SHARE = 0.5
 """Of the variance that the data alone leave: where less is left with the prior, the prior holds
 more than half of what is known, and the value's source is called "prior"."""
 
-QUANTILE = 1.96
-"""Standard errors on each side of a 95 % interval of a normal distribution."""
+QUANTILE = 1.96  #: Standard errors on each side of a 95 % interval of a normal distribution.
 
 
 def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd.DataFrame:
@@ -286,8 +284,7 @@ def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd
     )
 
 
-TOLD = 1e-9
-"""Largest share of a form's norm outside the row space of K."""
+TOLD = 1e-9  #: Largest share of a form's norm outside the row space of K.
 
 AT_BOUND = 1e-3
 """A coefficient of drive or friction counts as zero below this share of its standard error."""
@@ -306,8 +303,7 @@ def _data_variance(r: Array, forms: Array) -> Array:
     return np.asarray(np.where(lost, np.inf, out))
 
 
-SEEN = 1e-9
-"""Of the largest singular value: directions below it are not seen."""
+SEEN = 1e-9  #: Of the largest singular value: directions below it are not seen.
 
 
 def _coefficient_text(frame: pd.DataFrame) -> str:

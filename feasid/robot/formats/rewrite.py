@@ -41,9 +41,7 @@ from feasid.robot.rotations import compose, is_signed_permutation
 from feasid.robot.variants import SCREW_TOLERANCE
 
 UNCHANGED = 1e-14  #: Relative difference that is rounding: the file keeps its own digits.
-
-EMPTIED = NewInertial(0.0, (0.0,) * 6)
-"""Inertial of a fixed link if the moving one has everything."""
+EMPTIED = NewInertial(0.0, (0.0,) * 6)  #: Inertial of a fixed link if the moving one has everything
 
 SPECK = 1e-9
 """Share of a body for a link fixed to it, where programs would give one without mass more."""

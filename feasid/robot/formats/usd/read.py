@@ -53,7 +53,6 @@ INSTANCES = {"revolute": "angular", "prismatic": "linear"}
 """Names of a joint's only direction in schemas of drives and of PhysX."""
 
 MIMIC = "physxMimicJoint:rotX:"  #: Beginning of a mimic joint's attributes, in new files.
-
 DENSITY = 1000.0  #: Of shapes where a file states none, by UsdPhysics [kg/m^3].
 
 AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}

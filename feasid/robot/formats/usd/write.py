@@ -54,7 +54,6 @@ from feasid.robot.rotations import to_quaternion
 MASS_API = "PhysicsMassAPI"
 JOINT_API = "PhysxJointAxisAPI"
 MIMIC_API = "PhysxMimicJointAPI:rotX"  #: Schema of a joint that follows another.
-
 SI = StageUnits(1.0, 1.0)  #: Units of new layers: metres and kilograms.
 
 LIFTS = (0.0, *(2.0**k * 1e-8 for k in range(8)))
