@@ -5,6 +5,7 @@ Truths: geoms, names and masses as MuJoCo compiles them, and mass by volume time
 
 import numpy as np
 import pytest
+from arms import panda
 from seeds import NEW_SEEDS, seed_of
 from written import torque_difference
 
@@ -137,3 +138,17 @@ def test_a_joint_of_six_axes_with_one_free_and_a_mass_by_shapes(tmp_path, free):
     sides = np.array([0.2, 0.4, 0.6]) ** 2
     np.testing.assert_allclose(np.diag(tensor), mass / 12 * (sides.sum() - sides), rtol=1e-6)
     assert [m.name for m in body.members] == ["body", "tip"]
+
+
+def test_shapes_of_a_new_mjcf_touch_the_floor_and_not_each_other(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    feasid.write(panda(), tmp_path / "panda.xml")
+    spec = mujoco.MjSpec.from_file(str(tmp_path / "panda.xml"))
+    contacts = []
+    for _ in range(2):
+        model = spec.compile()
+        data = mujoco.MjData(model)
+        mujoco.mj_forward(model, data)
+        contacts.append(data.ncon)
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[2, 2, 0.1], pos=[0, 0, 0.5])
+    assert contacts[0] == 0 < contacts[1]

@@ -320,6 +320,7 @@ def _geom_lines(members: Sequence[Member], extras: Extras) -> list[str]:
             continue
         half = shape.half - shape.half[0] * (shape.kind == "capsule") * np.array([0, 0, 1])
         count = NUMBERS_OF_SIZE[shape.kind]
+        # What touches the robot stops it; its own shapes overlap at joints and do not collide.
         silent = "0" if tag == "visual" and not both else None
         lines += markup(
             "geom",
@@ -330,7 +331,7 @@ def _geom_lines(members: Sequence[Member], extras: Extras) -> list[str]:
             rgba=drawing.colour or None,
             group=str(HIDDEN) if tag == "collision" else None,
             contype=silent,
-            conaffinity=silent,
+            conaffinity="0",
         )
     return lines
 
