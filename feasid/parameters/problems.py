@@ -57,7 +57,7 @@ def solve(program: Program, solver: str = "CLARABEL") -> FeasibleFit | LargestMa
     """A solver's answer of a program, moved inside, polished by Newton's method, and its gap.
 
     `solver`: a name that CVXPY knows. Returns: ``delta``, the standard parameters in SI, and
-    ``gap``, how much better any other model can be, as a share of |rho| or |beta| or as a margin.
+    ``gap``, how much better any other model can be, in ``|rho|`` or ``|beta|``, or a margin.
     Raises InputError: the program is not one of `robot_unknowns`, or CVXPY lacks the solver.
     """
     if not program.data:

@@ -180,7 +180,8 @@ def write_fit(
     lines += (written.left_out,) if written.left_out and not for_ else ()
     if any(drive.spring_range for drive in fitted.drives):
         lines += ("springs that the log shows: bodies and friction of the file are fitted without",)
-    if model.calibration.correction.values_by_joint("zero"):
+    zeros = model.calibration.correction.values_by_joint("zero")
+    if zeros and _edits_description(model.robot, path):  # a new file takes the log's positions
         lines += ("the log's joint zeros: a client adds those of fit.calibration to its positions",)
     if servo is not None and not servos:
         lines += (
@@ -341,21 +342,27 @@ def refuse_useless(verdict: Quality, path: str | os.PathLike[str]) -> None:
         )
 
 
+def _edits_description(robot: Robot, path: str | os.PathLike[str]) -> bool:
+    """Whether a file is the description with other numbers, not a new one of another format."""
+    return robot.source is not None and robot.source.format == format_of(robot, path).name
+
+
 def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) -> Array:
     """Standard parameters, in the fit's order, of a file as clients read it: without the sidecar.
 
     Raises OutputError: the file has other joints or another geometry than the fitted robot.
     """
     source = fit.robot.source
-    own = source is not None and source.format == format_of(fit.robot, path).name
+    own = _edits_description(fit.robot, path)
     reading = dict(source.reading) if source is not None and own else {}
     seen = load_robot(path, **{**reading, "sidecar": False})
     terms = sum_drives(replace(drive, rest=0.0) for drive in seen.drives)
     delta = np.zeros(fit.robot.size)
     # Inertial parameters of a file's bodies in the robot's frames, which may be others. Where joint
-    # zeros are corrected, the file is at zero where the log says minus the correction.
+    # zeros are corrected, the described file is at zero where the log says minus the correction; a
+    # new file takes the log's positions.
     robot, joints = fit.robot, {body.joint: body for body in seen.bodies}
-    zeros = fit.calibration.correction.values_by_joint("zero")
+    zeros = fit.calibration.correction.values_by_joint("zero") if own else {}
     ours, theirs = robot.pose({robot.joints[j]: -z for j, z in zeros.items()}), seen.pose()
     out = []
     for body in robot.bodies:
