@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import feasid
+from benchmarks.pages import put_between
 from feasid.robot.formats.registry import reread_description
 
 SUFFIXES = {"URDF": ".urdf", "MJCF": ".xml", "SDF": ".sdf", "USD": ".usda"}
@@ -326,10 +327,7 @@ def main():
     for name, number in [*reasons.most_common(25), *silent.most_common(25)]:
         print(f"{number:5d}  {name}")
     if given.write:
-        text, (start, end) = PAGE.read_text(encoding="utf-8"), MARKS
-        table = "\n".join([start, *lines, end])
-        new = re.sub(f"{start}.*?{end}", lambda _: table, text, flags=re.DOTALL)
-        PAGE.write_text(new, encoding="utf-8")
+        put_between(PAGE, *MARKS, "\n".join(lines))
 
 
 if __name__ == "__main__":

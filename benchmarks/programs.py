@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import feasid
+from benchmarks.pages import put_between
 
 FILES = {"gazebo": ".sdf", "drake": ".sdf", "mujoco": ".xml", "isaac": ".usda",
          "pinocchio": ".urdf", "bullet": ".urdf"}  # fmt: skip
@@ -92,10 +93,7 @@ def main():
     lines.append(f"The fit's own error on this log is {100 * fit.relative_error['all']:.2f} %.")
     print("\n".join(lines))
     if given.write:
-        text, (start, end) = PAGE.read_text(encoding="utf-8"), MARKS
-        table = "\n".join([start, *lines, end])
-        new = re.sub(f"{start}.*?{end}", lambda _: table, text, flags=re.DOTALL)
-        PAGE.write_text(new, encoding="utf-8")
+        put_between(PAGE, *MARKS, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ ordinary.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 import feasid
+from benchmarks.pages import put_between
 
 PAGE = Path(__file__).parents[1] / "docs" / "many_logs.md"
 KINDS = ("load", "friction", "offset", "gain", "tilt", "delay", "warm-up")
@@ -175,8 +175,7 @@ def real(folder: Path | None, write: bool) -> None:
             )
             print(lines[-1], flush=True)
     if write:
-        marked, text = r"(?<=<!-- runs -->\n).*(?=\n<!-- end of runs -->)", PAGE.read_text()
-        PAGE.write_text(re.sub(marked, lambda _: "\n".join(lines), text, flags=re.DOTALL))
+        put_between(PAGE, "<!-- runs -->", "<!-- end of runs -->", "\n".join(lines))
 
 
 def _halves(runs: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:

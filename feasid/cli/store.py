@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
 from feasid.cli.output import add_output, fit_as_data, print_display, print_json, redirect_sentences
@@ -61,11 +62,13 @@ def run(arguments: argparse.Namespace) -> int:
                 files = store.add(
                     arguments.logs, arguments.name, day, compact=how, progress=progress
                 )
+            data: dict[str, Any] = {"files": [str(file) for file in files]}
             text = f"added {len(files)} log(s) of {arguments.name} to {arguments.store}"
         else:
-            text = store.table.to_string(index=False)
+            table = store.table.astype({"day": str})
+            data, text = {"logs": table.to_dict("records")}, table.to_string(index=False)
         if arguments.json:
-            print_json("store", {"logs": store.table.astype({"day": str}).to_dict("records")})
+            print_json("store", data)
         else:
             print(text)
         return 0
@@ -75,9 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             drift = store.drift(arguments.name, arguments.since)
     if arguments.json:
-        print_json(
-            "store", fit_as_data(fitted) if action == "fit" else {"findings": as_json(drift.notes)}
-        )
+        notes = {} if action == "fit" else {"findings": as_json(drift.notes)}
+        print_json("store", notes or fit_as_data(fitted))
     else:
         print_display(fitted.display() if action == "fit" else drift.display())
     with redirect_sentences(arguments.json):

@@ -35,9 +35,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 FURTHER, ZERO = 1e-6, 1e-14  #: Shares of the squared error and of the data left at a path's end.
 FURTHER_MARGIN = 1e-7  #: Margin that may be left to gain at a path's end.
 LARGEST_SIZE, FARTHEST = 1e6, 1e8  #: Limits on sizes of norms and margins: optima are at infinity.
-WORTH = (
-    1e-6  #: Share of the data, or margin, to be gained by Newton's method: its models are heavy.
-)
+WORTH = 1e-6  #: Share of the data, or margin, from which Newton's method is worth its models.
 PROVED = 5e-6  #: Gap at which no other answer is tried.
 ROUNDING = 1e-8  #: No gap of a margin is smaller.
 

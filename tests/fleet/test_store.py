@@ -1,6 +1,7 @@
 """A store of reduced logs: what it gives back, what it says of drift, and what it refuses."""
 
 import os
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -54,6 +55,12 @@ def test_a_store_gives_back_what_was_reduced_to_the_bit(world, store):
     live = feasid.fit([feasid.reduce(logs["a", d], robot, cutoff=CUTOFF) for d in DAYS], robot)
     assert fit.delta.tobytes() == live.delta.tobytes()
     assert fit.comparison.changes.tobytes() == live.comparison.changes.tobytes()
+
+
+def test_logs_of_one_day_and_name_are_two(world, tmp_path):
+    store = feasid.LogStore(tmp_path, world[0], cutoff=CUTOFF)
+    store.add([world[1]["a", day] for day in DAYS[:2]], "a", DAYS[0])
+    assert [*store.logs("a")] == [f"{DAYS[0]} a table", f"{DAYS[0]} a table (2)"]
 
 
 def test_a_gain_that_grows_is_named_and_its_neighbours_are_not(store, world):
@@ -118,16 +125,11 @@ def test_a_write_that_fails_loses_no_record_and_leaves_no_rest(world, tmp_path, 
     robot, logs = world
     store = feasid.LogStore(tmp_path, robot, cutoff=CUTOFF)
     store.add(logs["a", DAYS[0]], "a", DAYS[0])
-
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(FeasidError, match="No space left"):
         store.add(logs["a", DAYS[1]], "a", DAYS[1])
     monkeypatch.undo()
-    assert len([p for p in tmp_path.rglob("*") if p.is_file()]) == 1
-    assert len(store.logs("a")) == 1
+    assert sum(p.is_file() for p in tmp_path.rglob("*")) == len(store.logs("a")) == 1
 
 
 def test_the_command_adds_lists_and_names_drift_with_its_status(world, tmp_path, capsys):
@@ -135,9 +137,9 @@ def test_the_command_adds_lists_and_names_drift_with_its_status(world, tmp_path,
     path = tmp_path / "arm.urdf"
     path.write_bytes(robot.source.text)
     (tmp_path / "logs").mkdir()
-    for name in ("a", "drifts"):
-        for k, day in enumerate(DAYS):
-            logs[name, day].to_csv(tmp_path / "logs" / f"{name}{k}.csv", index=False)
+    for (name, day), log in logs.items():
+        log.to_csv(tmp_path / "logs" / f"{name}{DAYS.index(day)}.csv", index=False)
+    for name in ("a", "b", "drifts"):
         files = [str(tmp_path / "logs" / f"{name}*.csv")]
         add = ["store", "add", str(tmp_path / "store"), *files, "--robot", str(path)]
         assert main([*add, "--name", name, "--cutoff", "8"]) == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,15 +28,9 @@ from feasid.robot.joint_terms import FRICTION
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STANDS_OUT = 5.0
-"""Standard deviations from which a change along a robot's logs is named: healthy arms in simulation
-have 4.1 at most."""
-
-MOST, SIZE_OF_MOST = 0.8, 1.28
-"""Share of the changes of other robots that are ordinary, and their size in deviations."""
-
+STANDS_OUT = 5.0  #: Deviations from which a change is named: healthy simulated arms have 4.1.
+MOST, SIZE_OF_MOST = 0.8, 1.28  #: Share of changes that are ordinary, their size in deviations.
 FEW = 4  #: Number of changes of a joint that count as much as those of all joints, or as `ORDINARY`
-
 OFFSETS = ("offset", *FRICTION["offset"])
 
 ORDINARY = np.array([DAILY[kind] for kind in CHANGES])
@@ -48,7 +42,7 @@ ORDINARY = np.array([DAILY[kind] for kind in CHANGES])
 class Drift(Displayed, JointChanges):
     """Friction, offset and gain of a robot's joints from log to log, and what stands out.
 
-    Changes are those from the mean of all logs: what they share cannot be told from the model.
+    Changes are those from the mean of all logs: what they share cannot be separated from the model.
     """
 
     robot: str
@@ -83,10 +77,8 @@ class Drift(Displayed, JointChanges):
         error = f"{100 * np.median(self.errors):.3g} %"
         measures = [Measure("first and last", f"{first}, {last}"),
                     Measure("median error of one model", error)]  # fmt: skip
-        count = len(self.notes)
-        title = (
-            f"{self.robot}: {count or 'no'} finding{'s' * (count != 1)} in {len(self.names)} logs"
-        )
+        count = f"{len(self.notes) or 'no'} finding{'s' * (len(self.notes) != 1)}"
+        title = f"{self.robot}: {count} in {len(self.names)} logs"
         return Display(title, measures, self.notes, more="more: drift.drift, drift.plot()")
 
 
@@ -103,21 +95,18 @@ def find_drift(
     """
     if len(logs) < 2:
         raise NotEnoughDataError(f"{robot!r} has one log, and drift is seen in two or more")
-    every: dict[str, JointChanges] = {
-        n: _drift_of(n, o, o, model)[0] for n, o in others.items() if len(o) > 1
-    }
+    neighbours = [_drift_of(n, o, o, model)[0] for n, o in others.items() if len(o) > 1]
     alike, odd = dict(logs), list[Note]()
     drift, torques = _drift_of(robot, logs, alike, model)
-    steps = [np.diff(_as_shares(one, torques)[0], axis=0) for one in every.values()]
-    usual = _usual_variance(np.concatenate(steps)) if steps else ORDINARY**2
+    usual = _usual_variance(neighbours, torques)
     while note := _find_odd_log(drift, alike, torques, usual):
         odd.append(note)
         del alike[note.values["log"]]
         drift, torques = _drift_of(robot, logs, alike, model)
     rows = [name in alike for name in logs]
-    every[robot] = replace(drift, names=tuple(alike), changes=drift.changes[rows])
-    found = [note for name, note in find_changes(every, torques) if name == robot]
-    return replace(drift, notes=(*found, *odd))
+    even = replace(drift, names=tuple(alike), changes=drift.changes[rows])
+    usual = _usual_variance(neighbours, torques)  # of the torques without the odd logs
+    return replace(drift, notes=(*_changes_along(even, usual, torques), *odd))
 
 
 def _find_odd_log(
@@ -127,28 +116,31 @@ def _find_odd_log(
 
     `usual`: variances of changes, (dof, 3).
     """
-    names = [name for name in drift.names if name in alike]
-    values = _as_shares(drift, torques)[0][[name in alike for name in drift.names]]
-    limit = np.maximum(2.0 * ORDINARY, STANDS_OUT * np.sqrt(6.0 * usual))
-    if len(names) < 3 or not (np.abs(np.diff(values, 2, axis=0)) > limit).any():
+    rows = [k for k, name in enumerate(drift.names) if name in alike]
+    values, deviations = (part[rows] for part in _as_shares(drift, torques))
+
+    def bends(logs: list[int]) -> Array:
+        """Second differences as shares of their limits."""
+        spread = np.maximum(usual, deviations[logs] ** 2)
+        spread = spread[:-2] + 4.0 * spread[1:-1] + spread[2:]
+        limit = np.maximum(2.0 * ORDINARY, STANDS_OUT * np.sqrt(spread))
+        return np.asarray(np.diff(values[logs], 2, axis=0) / limit)
+
+    every = list(range(len(rows)))
+    if len(rows) < 3 or not (np.abs(bends(every)) > 1.0).any():
         return None
-
-    def bend(without: int) -> float:
-        rest = np.diff(np.delete(values, without, axis=0), 2, axis=0) / limit
-        return float(np.nansum(rest**2))
-
-    odd = min(range(len(names)), key=lambda k: (bend(k), -k))
-    jumps = np.abs(values[odd] - np.median(np.delete(values, odd, axis=0), axis=0)) / limit
+    rest = {k: [*every[:k], *every[k + 1 :]] for k in every}
+    odd = min(every, key=lambda k: (float(np.nansum(bends(rest[k]) ** 2)), -k))
+    jumps = np.abs(values[odd] - np.median(values[rest[odd]], axis=0))
+    jumps /= np.maximum(ORDINARY, STANDS_OUT * np.sqrt(np.maximum(usual, deviations[odd] ** 2)))
     j, k = np.unravel_index(int(np.nanargmax(jumps)), jumps.shape)
     kind, place = CHANGES[k], drift.joints[j]
-    rest = np.delete(drift.changes[:, j, k, 0], drift.names.index(names[odd]))
-    value = float(drift.changes[drift.names.index(names[odd]), j, k, 0])
-    size = value - float(np.median(rest)) if kind == "offset" else value / float(np.median(rest))
-    text = (
-        f"{names[odd]} differs from the logs before and after it, most in the {kind} of {place}: "
-    )
-    text += f"{describe_change(kind, size)}; a load or another set-up changes several joints"
-    return Note(text, "log-differs", log=names[odd], kind=kind, place=place, size=size)
+    log, sizes = drift.names[rows[odd]], drift.changes[:, j, k, 0]
+    value, usual_value = float(sizes[rows[odd]]), float(np.median(np.delete(sizes, rows[odd])))
+    size = value - usual_value if kind == "offset" else value / usual_value
+    text = f"{log} differs from the logs before and after it, most in the {kind} of {place}"
+    text += f": {describe_change(kind, size)}; a load or another set-up changes several joints"
+    return Note(text, "log-differs", log=log, kind=kind, place=place, size=size)
 
 
 def _drift_of(
@@ -191,7 +183,7 @@ def _drift_of(
             values[k, j] = np.stack([sizes * change, sizes * np.sqrt(np.diag(inverse))], axis=1)
             values[k, j, ~columns.any(axis=0)] = np.nan
         errors[k] = relative_errors(model, missed, log.torque_norms**2)[-1]
-    # What all logs share cannot be told from the model: changes are those from their mean.
+    # What all logs share cannot be separated from the model: changes are those from their mean.
     rows_alike = [name in alike for name in logs]
     values[..., 0] -= values[rows_alike, ..., 0].mean(axis=0)
     values[..., 0] += [1.0, 0.0, 1.0]
@@ -225,20 +217,25 @@ def find_changes(logs: Mapping[str, JointChanges], torques: Array) -> Iterator[t
     """Robots and joints of which friction, offset or gain changes from the first log to the last
     more than between the logs of the other robots; `torques` (dof,): root mean squares.
     """
-    changes = {name: _as_shares(one, torques) for name, one in logs.items()}
-    for name, (values, deviations) in changes.items():
-        steps = [np.diff(v, axis=0) for other, (v, _) in changes.items() if other != name]
-        usual = _usual_variance(np.concatenate(steps)) if steps else ORDINARY**2
-        line = np.arange(len(values)) - 0.5 * (len(values) - 1)
-        line *= (len(values) - 1) / (line @ line)
-        sizes = np.tensordot(line, values, 1)
-        spread = np.tensordot(line**2, np.maximum(usual, deviations**2), 1)
-        first, *_, log = logs[name].names
-        for j, k in np.argwhere(np.abs(sizes) > np.maximum(ORDINARY, STANDS_OUT * spread**0.5)):
-            kind, place = CHANGES[k], logs[name].joints[j]
-            size = float(sizes[j, k] * torques[j] if kind == "offset" else np.exp(sizes[j, k]))
-            text = f"{kind} of {place} {describe_change(kind, size)} from {first} to {log}"
-            yield name, Note(text, "drift", log=log, kind=kind, place=place, size=size)
+    for name, one in logs.items():
+        others = [other for n, other in logs.items() if n != name]
+        for note in _changes_along(one, _usual_variance(others, torques), torques):
+            yield name, note
+
+
+def _changes_along(one: JointChanges, usual: Array, torques: Array) -> Iterator[Note]:
+    """Changes from a robot's first log to its last, beyond those of variances `usual` (dof, 3)."""
+    values, deviations = _as_shares(one, torques)
+    line = np.arange(len(values)) - 0.5 * (len(values) - 1)
+    line *= (len(values) - 1) / (line @ line)
+    sizes = np.tensordot(line, values, 1)
+    spread = np.tensordot(line**2, np.maximum(usual, deviations**2), 1)
+    first, *_, log = one.names
+    for j, k in np.argwhere(np.abs(sizes) > np.maximum(ORDINARY, STANDS_OUT * spread**0.5)):
+        kind, place = CHANGES[k], one.joints[j]
+        size = float(sizes[j, k] * torques[j] if kind == "offset" else np.exp(sizes[j, k]))
+        text = f"{kind} of {place} {describe_change(kind, size)} from {first} to {log}"
+        yield Note(text, "drift", log=log, kind=kind, place=place, size=size)
 
 
 def _as_shares(one: JointChanges, torques: Array) -> tuple[Array, Array]:
@@ -250,8 +247,11 @@ def _as_shares(one: JointChanges, torques: Array) -> tuple[Array, Array]:
     return np.where(offset, values / shares, np.log(factor)), deviations / shares
 
 
-def _usual_variance(steps: Array) -> Array:
-    """Variances of changes by joint and kind, (dof, 3), from steps from log to log (m, dof, 3)."""
+def _usual_variance(robots: Sequence[JointChanges], torques: Array) -> Array:
+    """Variances of changes by joint and kind, (dof, 3), from log to log of other robots."""
+    if not robots:
+        return ORDINARY**2
+    steps = np.concatenate([np.diff(_as_shares(one, torques)[0], axis=0) for one in robots])
     own = np.quantile(np.abs(steps), MOST, axis=0) ** 2 / (2.0 * SIZE_OF_MOST**2)
     own = np.where(np.isfinite(own), own, ORDINARY**2)  # joints without such a term
     count = len(steps) * len(own)

@@ -8,7 +8,7 @@ written whole or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from importlib import import_module
 from pathlib import Path
@@ -148,11 +148,10 @@ class LogStore:
 
     def _options(self) -> ReduceOptions:
         """Options of the next log, with the cut-off of those before it."""
-        first = next(iter(self.folder.glob(f"*/*{SUFFIX}")), None)
+        first = next(self.folder.glob(f"*/*{SUFFIX}"), None)
         if first is None or self.options.get("cutoff") is not None:
             return self.options
-        cutoff = _read(first, ["cutoff"])["cutoff"]
-        return {**self.options, "cutoff": False if cutoff is None else cutoff}
+        return {**self.options, "cutoff": _read(first, ["cutoff"])["cutoff"] or False}
 
     def logs(self, robot: str, since: str | None = None) -> dict[str, Reduced]:
         """Reduced logs of a robot by day and name, with folds where all have them.
@@ -174,10 +173,7 @@ class LogStore:
         InputError
             A record is damaged; `fit` and `drift` refuse one of another description, too.
         """
-        paths = self._paths(robot, since)
-        kept = {path: _read(path, ["folds"])["folds"] for path in paths}
-        column = "folds" if all(kept.values()) else "triangles"
-        return dict(self._reduced(path, column) for path in paths)
+        return _load(self._paths(robot, since), "folds", "triangles")
 
     def fit(self, robot: str, since: str | None = None, **options: Unpack[FitOptions]) -> Fit:
         """Fit all logs of a robot, or those since a day.
@@ -212,26 +208,22 @@ class LogStore:
         Returns
         -------
         Drift
-            Around one model of all these logs. What is usual from day to day is told by the last
-            logs of other robots in the store.
+            Around one model of all these logs. What is usual from day to day follows from the
+            last logs of other robots in the store.
 
         Raises
         ------
         NotEnoughDataError, InputError
             As `logs`.
         """
-        mine = dict(self._reduced(path, "triangles") for path in self._paths(robot, since))
-        others = {}
+        mine, others = _load(self._paths(robot, since), "triangles"), {}
         for name in [other for other in self.robots if other != robot][:OTHERS]:
-            paths = self._paths(name, None)[-LATEST:]
-            others[name] = dict(self._reduced(path, "triangles") for path in paths)
+            others[name] = _load(self._paths(name, None)[-LATEST:], "triangles")
         first = next(iter(mine.values()))
         for name, logs in {robot: mine, **others}.items():
             for log, reduced in logs.items():
                 if reduced.fingerprint != first.fingerprint:
-                    text = (
-                        f"{log} of {name!r} was reduced with another description or other options"
-                    )
+                    text = f"{log} of {name!r} was reduced with another description or options"
                     raise InputError(f"{text} than {next(iter(mine))} of {robot!r}", log=log)
         model = reduce([first], self.robot, **self.options).robot  # verifies that it belongs to it
         assert model is not None
@@ -246,10 +238,17 @@ class LogStore:
         what = f" since {since}" if every else f"; it has {', '.join(self.robots) or 'none'}"
         raise NotEnoughDataError(f"{self.folder} has no log of {robot!r}{what}")
 
-    def _reduced(self, path: Path, column: str) -> tuple[str, Reduced]:
-        """A log with the name by which tables show it."""
-        record = _read(path, ["day", "log", column])
-        return f"{record['day']} {record['log']}", Reduced.from_bytes(record[column], str(path))
+
+def _load(paths: Sequence[Path], *columns: str) -> dict[str, Reduced]:
+    """Logs by day and name, from the first of the columns that all records have."""
+    records = {path: _read(path, ["day", "log", *columns]) for path in paths}
+    column = next(c for c in columns if all(record[c] for record in records.values()))
+    out = dict[str, Reduced]()
+    for path, record in records.items():
+        name = f"{record['day']} {record['log']}"
+        name += f" ({len(out) + 1})" * (name in out)  # logs of a day may have one name
+        out[name] = Reduced.from_bytes(record[column], str(path))
+    return out
 
 
 def _as_date(day: str) -> date:

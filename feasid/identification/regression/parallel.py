@@ -382,7 +382,7 @@ def reduce_all(
     failed: list[tuple[int, LogFailure]] = []
     results: Iterable[tuple[int, Reduced | Exception]]
     if executor is not None:
-        results = _run_on_executor(job, logs, executor)
+        results = _run_on_executor(job, logs, executor, workers)
     elif workers > 1 and len(logs) > 1:
         results = run_jobs(partial(result_or_error, job), logs, workers)
     else:
@@ -430,13 +430,13 @@ def result_or_error(job: ReduceJob, log: Any) -> Reduced | Exception:
 
 
 def _run_on_executor(
-    job: ReduceJob, logs: Sequence[Any], executor: Executor
+    job: ReduceJob, logs: Sequence[Any], executor: Executor, workers: int
 ) -> Iterator[tuple[int, Reduced | Exception]]:
     """Results as they come; the job goes out in pickled form, see `_answer`."""
     packed, places = pickle.dumps(job), dict[Future[Reduced | Exception], int]()
     following = iter(range(len(logs)))
     # The interface has no number of workers, but the standard library's executors have.
-    workers: int = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+    workers = getattr(executor, "_max_workers", workers)
     try:
         while True:
             for k in islice(following, AHEAD * workers - len(places)):

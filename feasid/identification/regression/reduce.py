@@ -89,7 +89,7 @@ def reduce(
     base : BaseParameters, optional
         Default those of the robot with its joint terms.
     workers : int
-        Number of processes on this machine that share several logs.
+        Number of processes that share several logs, or of an executor's workers.
     executor : concurrent.futures.Executor, optional
         Share the logs on this executor instead: threads, processes, those of joblib, MPI, Ray.
     client : dask.distributed.Client, optional
@@ -122,8 +122,9 @@ def reduce(
         if executor is not None:
             text = "executor and client exclude each other: a client is an executor, too"
             raise InputError(text, option="client")
-        executor_of: Any = client.get_executor  # which Dask does not annotate
-        executor = executor_of(pure=False)  # a pure job would be one for equal logs
+        cluster: Any = client  # Dask does not annotate its methods
+        executor = cluster.get_executor(pure=False)  # a pure job would be one for equal logs
+        workers = sum(cluster.nthreads().values())
     if on_error not in ("raise", "skip"):
         raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     sources = open_sources(data)

@@ -372,7 +372,7 @@ class _Reader:
     def _with_stated(self, prim: Any, ten: Array) -> Array:
         """Parameters by shapes, with the mass, centre or inertia that the body states."""
         api, units = self.physics.MassAPI(prim), self.units
-        stated = self._stated(prim, "mass") * units.mass
+        stated = self._physics_number(prim, "mass") * units.mass
         mass, com, tensor = inertia.to_mass_com_inertia(ten * (stated / ten[9] if stated else 1.0))
         diagonal = shortest_vector(api.GetDiagonalInertiaAttr().Get() or ZEROS)
         if diagonal.any():
@@ -511,14 +511,14 @@ class _Reader:
             if not isinstance(shape, Shape):
                 return None
             material = shade.MaterialBindingAPI(prim).ComputeBoundMaterial("physics")[0].GetPrim()
-            given = [self._stated(p, "density") for p in (prim, body, material) if p]
+            given = [self._physics_number(p, "density") for p in (prim, body, material) if p]
             unit = self.units.mass / self.units.length**3
             density = next((x * unit for x in given if x > 0), DENSITY)
-            mass = self._stated(prim, "mass") * self.units.mass or density * shape.volume
+            mass = self._physics_number(prim, "mass") * self.units.mass or density * shape.volume
             parts.append(shape.uniform_body(mass))
         return np.sum(parts, axis=0) if parts else None
 
-    def _stated(self, prim: Any, name: str) -> float:
+    def _physics_number(self, prim: Any, name: str) -> float:
         """A number of UsdPhysics, 0 where it is not stated."""
         value = prim.GetAttribute(f"physics:{name}").Get()
         return 0.0 if value is None else shortest(value)
