@@ -46,7 +46,7 @@ from feasid.identification.regression.rows import RunRows
 from feasid.identification.regression.triangle import Reduced
 from feasid.identification.request import FitRequest
 from feasid.logs.motion import Motion
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, read_motions
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
 
@@ -248,7 +248,7 @@ def _correct_motions(task: LogTask, robot: Robot, correction: LogCorrection) -> 
     """Motions of a log without its errors; raises where samples or contact forces are unknown."""
     if isinstance(task.source, Reduced):
         raise InputError("this needs the log itself; reduced data hold no time")
-    for motion in task.source.motions(robot, **task.options):
+    for motion in read_motions(task.source, robot, **task.options):
         if any(run.free is not None for run in motion.runs):
             raise InputError("robust and method='momentum' need the forces of all contacts")
         runs = tuple(correction.correct_run(run, robot) for run in motion.runs)

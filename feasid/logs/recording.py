@@ -256,32 +256,15 @@ class Recording:
             self._motions[key] = robot, motion
         return self._motions[key][1]
 
-    def motions(
-        self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
-    ) -> Iterator[Motion]:
-        """`motion`, in pieces where the log is streamed.
 
-        Parameters
-        ----------
-        robot : Robot
-        torque : bool or collection of str
-            Whether torques are needed, or the names of the joints whose torques are needed.
-        **options
-            `feasid.options.tables.LogOptions`.
-
-        Returns
-        -------
-        iterator of Motion
-
-        Raises
-        ------
-        LogError, InputError
-            The log or an option is not usable; the message names what is wrong.
-        """
-        if self.streamed and not robot_floats(robot):
-            yield from stream_log(self.source, robot, options, torque=torque)
-        else:
-            yield self.motion(robot, torque=torque, **options)
+def read_motions(
+    log: Recording, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
+) -> Iterator[Motion]:
+    """`Recording.motion`, in pieces where the log is streamed."""
+    if log.streamed and not robot_floats(robot):
+        yield from stream_log(log.source, robot, options, torque=torque)
+    else:
+        yield log.motion(robot, torque=torque, **options)
 
 
 def _are_paths(source: Any) -> bool:

@@ -208,6 +208,17 @@ def options_bias(e: FitEvidence) -> str:
     return next((str(n) if n.code == "wls" else signals for n in biased), "")
 
 
+@check("not-tested", WITH_CARE)
+def no_part_was_held_out(e: FitEvidence) -> str:
+    """Errors where a model was fitted are smaller than others, by how much no log says."""
+    if e.held_out:
+        return ""
+    return (
+        "No part of the log was predicted from the others, and errors on other motions are not "
+        "known: compute them on another log (fit.errors), or fit a longer one, not compact."
+    )
+
+
 @check("structured", {FEED_FORWARD: CARE, WEIGHING: CARE})
 def motion_predicts_the_error(e: FitEvidence) -> str:
     """What the model lacks is most of its error: another path has another error."""

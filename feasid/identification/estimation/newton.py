@@ -34,6 +34,10 @@ BARRIERS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
 """Decreasing weights of the other constraints' logarithms: the last one costs at most this per
 constraint, in units of the whitened residual."""
 
+WEAK = tuple(10.0**-k for k in range(9))
+"""... with a divergence below `WEAKEST`: bodies then come as close to their bounds as the rest."""
+WEAKEST = 1e-3
+
 DECREMENT = 1e-10  #: Newton decrement, squared and halved, at which a minimum counts as reached.
 
 PASSING = 1.0
@@ -150,19 +154,22 @@ class EntropicProblem:
         return bool(self.feasible.linear) or any(not b.inertial for b in self.feasible.blocks)
 
     def path(
-        self, start: Array, weight: float, barriers: tuple[float, ...] = BARRIERS
+        self, start: Array, weight: float, barriers: tuple[float, ...] | None = None
     ) -> list[Minimum]:
         """Minima for these weights of other constraints' logarithms; the last is that of J.
 
-        Its gap includes the cost of the logarithms. Without other constraints there is only one.
+        With a weak prior bodies weigh no less. The gap includes the cost of the logarithms. Without
+        other constraints, and with a prior that is not weak, there is only one minimum.
         """
         if not (np.isfinite(weight) and weight > 0):
             raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
-        *passed, last = barriers if self._has_others else barriers[-1:]
+        weak = weight < WEAKEST
+        barriers = barriers or (WEAK if weak else BARRIERS)
+        *passed, last = barriers if self._has_others or weak else barriers[-1:]
         minima, point = [], np.array(start, dtype=np.float64)
         for other in passed:
-            enough = max(PASSING * other, DECREMENT)
-            minima.append(self._newton(point, weight, other / OTHER_WEIGHT, enough))
+            enough, bodies = max(PASSING * other, DECREMENT), max(weight, weak * other)
+            minima.append(self._newton(point, bodies, other / OTHER_WEIGHT, enough))
             point = minima[-1].delta
         minimum = self._newton(point, weight, last / OTHER_WEIGHT)
         price = last * self._others.barrier_parameter if self._has_others else 0.0

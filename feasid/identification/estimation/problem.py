@@ -20,7 +20,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
-from feasid.identification.estimation.newton import BARRIERS, EntropicProblem
+from feasid.identification.estimation.newton import BARRIERS, WEAK, WEAKEST, EntropicProblem
 from feasid.identification.estimation.noise import Noise, estimate_noise
 from feasid.identification.estimation.priors import PRIORS, Prior
 from feasid.identification.regression.triangle import Reduced
@@ -44,7 +44,8 @@ MAX_GAP_SHARE = 1e-7  #: ... or this share of the objective, if a strong prior m
 
 RESUMED_BARRIERS = 2
 """Number of the last `BARRIERS` that are repeated for similar equations, from the point of the
-first of them: later points are so close to the bounds that Newton's steps are short."""
+first of them: later points are so close to the bounds that Newton's steps are short. With a weak
+prior, bodies are as close, and all but the first of `WEAK` are repeated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,11 +193,12 @@ class Minimiser:
         its gap: `minimum` does.
         """
         problem, divergence = self.problem.problem(r, rho, self.weight)
+        barriers = WEAK[1:] if divergence < WEAKEST else BARRIERS[-RESUMED_BARRIERS:]
         if self._near is None:
             path = problem.path(self.problem.reduce(self.start), divergence)
         else:
-            path = problem.path(self._near, divergence, BARRIERS[-RESUMED_BARRIERS:])
-        self._near = path[-min(RESUMED_BARRIERS, len(path))].delta
+            path = problem.path(self._near, divergence, barriers)
+        self._near = path[-min(len(barriers), len(path))].delta
         return path[-1], problem, divergence
 
     def minimum(self, r: Array, rho: Array) -> Minimum:

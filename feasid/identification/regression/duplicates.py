@@ -44,11 +44,8 @@ def refuse_repeated_logs(sources: Sequence[Recording | Reduced]) -> None:
 
 
 def _overlap_error(sources: Sequence[Recording | Reduced], k: int, other: int) -> InputError:
-    return InputError(
-        f"{_log_label(sources, k)} is in {_log_label(sources, other)} already: its rows would "
-        "count twice; give it once",
-        logs=(other, k),
-    )
+    text = f"{_log_label(sources, k)} is in {_log_label(sources, other)} already"
+    return InputError(f"{text}: its rows would count twice; give it once", logs=(other, k))
 
 
 def _log_label(sources: Sequence[Recording | Reduced], k: int) -> str:

@@ -27,7 +27,7 @@ from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Semaphore, Thread
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from feasid.core.threads import VARIABLES, one_thread
 from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
 from feasid.logs.motion import Motion, MotionTally
-from feasid.logs.recording import Recording, content_digest, hashable_key
+from feasid.logs.recording import Recording, content_digest, hashable_key, read_motions
 from feasid.options.complete import complete_options
 from feasid.options.tables import LogOptions
 from feasid.robot.description import Robot
@@ -263,7 +263,7 @@ def _reduce_log(
             with suppress(FeasidError):  # damaged: it is made again
                 return Reduced.load(checkpoint)
     torque = True if measured is None else measured
-    motions = log.motions(robot, torque=torque, **reading)
+    motions = read_motions(log, robot, torque=torque, **reading)
     reduced = reduce_motions(motions, robot, columns, keep)
     if max(float(np.abs(t[:, -1]).max()) for t in reduced.triangles) < SMALLEST:
         raise LogError(
@@ -440,7 +440,11 @@ def _run_on_executor(
     try:
         while True:
             for k in islice(following, AHEAD * workers - len(places)):
-                places[executor.submit(_answer, packed, logs[k])] = k
+                try:
+                    places[executor.submit(_answer, packed, logs[k])] = k
+                except RuntimeError as refused:  # all its workers died, or it was shut down
+                    refusal = LogError(f"the executor took no more logs: {refused}")
+                    yield from ((lost, refusal) for lost in (k, *following))
             if not places:
                 return
             for future in wait(places, return_when=FIRST_COMPLETED).done:
@@ -461,5 +465,4 @@ def _answer(packed: bytes, log: Any) -> Reduced | Exception:
 @lru_cache(maxsize=1)
 def _unpack_job(packed: bytes) -> ReduceJob:
     """The job of all logs: what it computes of the robot is computed once in a process."""
-    job: ReduceJob = pickle.loads(packed)
-    return job
+    return cast(ReduceJob, pickle.loads(packed))

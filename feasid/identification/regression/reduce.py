@@ -33,7 +33,7 @@ from feasid.identification.regression.parallel import (
 from feasid.identification.regression.triangle import Reduced, fingerprint_of, without_rows
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import files_of_logs, is_reduced
-from feasid.logs.recording import Recording, find_missing_torques
+from feasid.logs.recording import Recording, find_missing_torques, read_motions
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import (
     FitOptions,
@@ -283,7 +283,7 @@ def assign_cutoff(
     for recording in fresh if not known else ():
         torque = True if measured is None else measured
         with suppress(FeasidError):  # reported with its name when its turn comes
-            cutoff = next(recording.motions(robot, torque=torque, **options)).cutoff
+            cutoff = next(read_motions(recording, robot, torque=torque, **options)).cutoff
             first = recording
             break
     same = {**options, "cutoff": False if cutoff is None else cutoff}

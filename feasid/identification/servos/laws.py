@@ -128,8 +128,11 @@ class GainProblem:
             better = [k for k, gain in gains.items() if gain > least[k]]
             if not better:
                 break
-            chosen = trials[max(better, key=lambda k: gains[k])]
-            best = self._without_superfluous(chosen, best.law.terms)
+            earlier, best = best.law.terms, trials[max(better, key=lambda k: gains[k])]
+            for term in earlier:  # which the new one may make superfluous
+                rest = tuple(t for t in best.law.terms if t != term)
+                less = self.fit(replace(best.law, terms=rest), best)
+                best = less if less.score < best.score + NATS * self.base.robot.dof else best
         return best, tried
 
     def _further(self, best: LawFit) -> Iterator[LawFit]:
@@ -155,14 +158,6 @@ class GainProblem:
             return None
         fits.append(self.fit(replace(plain.law, share=share), plain))
         return min(fits[1:], key=lambda f: f.score)
-
-    def _without_superfluous(self, found: LawFit, earlier: Sequence[str]) -> LawFit:
-        """The fit without earlier terms that a later one makes superfluous."""
-        for term in earlier:
-            rest = tuple(t for t in found.law.terms if t != term)
-            less = self.fit(replace(found.law, terms=rest), found)
-            found = less if less.score < found.score + NATS * self.base.robot.dof else found
-        return found
 
 
 def find_rival(best: LawFit, tried: Sequence[LawFit]) -> LawFit | None:

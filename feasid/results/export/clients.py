@@ -25,7 +25,7 @@ from feasid.core.errors import InputError, did_you_mean, missing_extra
 from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.identification.regression.triangle import relative_errors
 from feasid.logs.motion import Motion, Run
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, read_motions
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import CHUNK, inverse_dynamics, mass_matrix
 
@@ -112,11 +112,10 @@ def iterate_prepared_runs(
     model: FittedModel, logs: Iterable[Recording]
 ) -> Iterable[tuple[Motion, Run]]:
     """The runs of logs, prepared as the fitted one was."""
-    torque = model.base.experiment.measured_joints
-    for recording in logs:
-        for motion in recording.motions(
-            model.robot, torque=True if torque is None else torque, **model.test_options()
-        ):
+    measured = model.base.experiment.measured_joints
+    torque = True if measured is None else measured
+    for log in logs:
+        for motion in read_motions(log, model.robot, torque=torque, **model.test_options()):
             for run in motion.runs:
                 yield motion, run
 
