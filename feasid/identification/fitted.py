@@ -361,7 +361,7 @@ class FittedModel:
     @cached_property
     def simulated(self) -> Array:
         """Deviations within `SIMULATED` seconds, driven by torques alone, (dof,); NaN: unknown."""
-        from feasid.identification.assessment.simulation import simulate
+        from feasid.identification.assessment.simulation import SimulationWindows
 
         unknown = np.full(self.robot.dof, np.nan)
         if self.saved is not None:
@@ -369,9 +369,9 @@ class FittedModel:
         if not self.logs or self.logs[0].streamed:
             return unknown
         with suppress(FeasidError):  # of loops, floating bases and short logs
-            options: dict[str, Any] = {**self.test_options(), "windows": WINDOWS}
-            simulation = simulate(self.robot, self.logs[0], horizon=SIMULATED, **options)
-            return np.asarray(simulation.rms[0])
+            motion = self.logs[0].motion(self.robot, **self.test_options())
+            windows = SimulationWindows.from_motion(motion, (SIMULATED,), WINDOWS)
+            return np.asarray(windows.measured_torque_errors(self.robot)[0])
         return unknown
 
     @cached_property
@@ -381,17 +381,8 @@ class FittedModel:
         return self.estimator.cross_validate(self.reduced, noise)
 
     def error_law(self, gain: Positive) -> ErrorLaw:
-        """Errors of an observer of external torques without contact; see `ErrorLaw`.
-
-        Parameters
-        ----------
-        gain : float
-            Of the observer [1/s].
-
-        Raises
-        ------
-        InputError
-            Parts of the log that were not fitted do not show it.
+        """Errors of an observer with this `gain` [1/s] without contact, see `ErrorLaw`.
+        `InputError`: parts of the log that were not fitted do not show it.
         """
         from feasid.identification.assessment.contact_errors import measure_error_law
 
@@ -503,22 +494,8 @@ class FittedModel:
         )
 
     def test_options(self, options: LogOptions | None = None) -> LogOptions:
-        """Options for another log: those of the fitted one, at the cut-off that it got.
-
-        Parameters
-        ----------
-        options : mapping, optional
-            Replace those of the fitted log.
-
-        Returns
-        -------
-        mapping
-            `feasid.options.tables.LogOptions`.
-
-        Raises
-        ------
-        InputError
-            An option is unknown or has a value that it cannot have.
+        """Options for another log: those of the fitted one, replaced by `options`, at the cut-off
+        that it got. `InputError`: one is unknown or has a value that it cannot have.
         """
         merged = {**self.log_options, **(options or {})}
         chosen = cast(LogOptions, check_options(LogOptions, merged, "another log"))

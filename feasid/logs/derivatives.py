@@ -134,7 +134,8 @@ def process_stretch(
         return [], excluded_blocks(
             stretch.rows, "segment too short for the filter and its trimmed ends"
         )
-    # Velocities as a controller has them: with their noise, or differences of positions.
+    # What a controller has: signals with their noise, velocities or differences of positions.
+    part["live_q"] = part["q"]
     if "dq" in values:
         part["live_dq"] = values["dq"][rows]
     else:
@@ -166,11 +167,11 @@ def process_stretch(
     runs = []
     for a, b in zip(edges[::2], edges[1::2], strict=True):
         take = slice(int(a), int(b), how.decimate)
-        names = ("q", "dq", "ddq", "tau", "live_dq")
-        q, dq, ddq, tau, live = (np.ascontiguousarray(part[k][take]) for k in names)
+        names = ("q", "dq", "ddq", "tau", "live_q", "live_dq")
+        q, dq, ddq, tau, *live = (np.ascontiguousarray(part[k][take]) for k in names)
         at, anchor = np.ascontiguousarray(times[take]), int(rows[a]) // int(how.decimate)
         head = stretch.label, rate / how.decimate, rows[take], at
-        runs.append(Run(*head, q, dq, ddq, tau, anchor, live_dq=live, band=band))
+        runs.append(Run(*head, q, dq, ddq, tau, anchor, live=(live[0], live[1]), band=band))
     return runs, left_out
 
 

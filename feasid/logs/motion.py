@@ -43,9 +43,9 @@ class Run:
     #: Shape (N, dof): forces that a model is to predict where `tau` holds more: of joints what
     #: their motors apply, without what contacts add. None when `tau` is that.
     applied: Array | None = None
-    #: Shape (N, dof): velocities as a controller has them: measured ones as they were logged, or
-    #: differences of logged positions. None where the run has no such signal.
-    live_dq: Array | None = None
+    #: Positions and velocities as a controller has them, (N, dof) each: logged ones, or differences
+    #: of logged positions. None where the run has no such signals.
+    live: tuple[Array, Array] | None = None
     #: What was computed of the run and stays with it, such as its equations; of no other run.
     derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -59,7 +59,7 @@ class Run:
         part = slice(*self.own)
         signals = {k: getattr(self, k)[part] for k in ("rows", "t", "q", "dq", "ddq", "tau")}
         anchor = self.anchor + self.own[0]
-        return replace(self, **signals, anchor=anchor, own=None, live_dq=None)
+        return replace(self, **signals, anchor=anchor, own=None, live=None)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,15 @@ def test_what_is_taken_out_differs_from_none_and_can_be(kind, value, deviation, 
     assert not is_credible(trial, [mistake], covariance, np.array([-1.5 * deviation]))
 
 
+@pytest.mark.slow
+def test_a_zero_that_a_constant_torque_explains_is_not_corrected():
+    """On half of a real log a wrist's zero of 15 degrees stands for the offset of its friction."""
+    df = feasid.datasets.load("kuka_lwr4")
+    one, robot = df[df.run == "measurement_1"], df.attrs["robot"]
+    fit = feasid.fit(one, robot, friction=("viscous", "coulomb"), diagnose=False)
+    assert [e.joint for e in fit.calibration.confirmed if e.at.kind == "zero"] == []
+
+
 @pytest.fixture(scope="module", params=some(["tilt", "tilt_y"], "tilt"))
 def tilted(request):
     world = make_world("ur5", request.param, draw_seed())

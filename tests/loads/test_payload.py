@@ -27,9 +27,6 @@ MASS_ERROR = 0.005
 CENTRE_ERROR = 0.001
 """What is promised: [1] and [m]."""
 
-HELD = 0.85
-"""Least share of 48 intervals of 95 % that hold the truth: by chance fewer once in 400 times."""
-
 LOADS = {"ur5": (2.0, (0.02, 0.03, 0.06)), "panda": (1.0, (0.03, -0.02, 0.05))}
 SECONDS = 12.0
 
@@ -122,23 +119,6 @@ def test_the_load_of_an_arm(name, seed):
     assert np.linalg.norm(found.centre - centre) < CENTRE_ERROR
     assert found.residual[1] < 0.5 * found.residual[0]
     assert f"{found.mass:.4g} kg" in repr(found)
-
-
-@pytest.mark.slow
-def test_the_intervals_of_mass_and_centre_hold_the_truth():
-    held = []
-    for name in LOADS:
-        for seed in range(6):
-            rng = np.random.default_rng([seed, 77])
-            mass, centre = (
-                rng.uniform(0.3, 3.0),
-                rng.uniform((-0.05, -0.05, 0.03), (0.05, 0.05, 0.1)),
-            )
-            without, loaded = load_logs(name, mass, centre, seed)
-            found = feasid.payload(loaded, without, arm(name))
-            held.append(abs(found.mass - mass) < 1.96 * found.mass_std)
-            held += (np.abs(found.centre - centre) < 1.96 * found.centre_std).tolist()
-    assert np.mean(held) >= HELD
 
 
 @pytest.mark.slow

@@ -45,8 +45,8 @@ LONGEST_DELAY = 3.0  #: Longest delay [samples] at which a torque may be used fo
 
 SAME_RATE = 0.05  #: Share by which the rate of a log that is played may differ from the observer's.
 
-PLAYED = {"c": 100_000, "python": 2_000}
-"""Samples of a run that are played, by backend: about a second each."""
+PLAYED = {"c": 30_000, "python": 1_000}
+"""Samples of the log that are played, by backend: about half a second."""
 
 CHANCE = 3.0
 """Standard deviations of a Poisson count by which contacts may exceed what is promised."""
@@ -275,15 +275,17 @@ class ExternalTorque:
         The signals are those that a controller has: velocities with their noise, torques as late as
         they are logged.
         """
-        seconds, alarms, before = 0.0, 0, False
-        runs = [part.run for part in fit.rows if part.run.live_dq is not None]
+        seconds, alarms, left = 0.0, 0, PLAYED[self.backend]
+        runs = [part.run for part in fit.rows if part.run.live is not None]
         for run in (r for r in runs if abs(r.rate / self.rate - 1.0) < SAME_RATE):
             late = delayed_errors(run, np.zeros_like(run.tau), self.signals.delay)[0]
-            samples = zip(run.t, run.q, run.live_dq, late.tau, strict=True)
-            for t, *arrays in islice(samples, PLAYED[self.backend]):
-                contact = self._take(t, arrays).contact
-                alarms, before = alarms + (contact and not before), contact
-                seconds += 1.0 / run.rate
+            contact = False
+            for t, *arrays in islice(zip(run.t, *run.live, late.tau, strict=True), left):
+                torque, limit = self._take(t, arrays)
+                before, contact = contact, bool((np.abs(torque) > limit).any())
+                alarms += contact and not before
+            seconds += min(left, len(run)) / run.rate
+            left -= min(left, len(run))
         if alarms <= promised * seconds + CHANCE * np.sqrt(promised * seconds) + 1.0:
             return ()
         return (
@@ -322,10 +324,14 @@ class ExternalTorque:
         InputError
             An input has another shape, or a number of a joint is not finite.
         """
-        return self._take(t, self.signals.read(q, dq, tau))
+        arrays = self.signals.read(q, dq, tau)
+        torque, limit = self._take(t, arrays)
+        fast = bool(self._state[2 * self.robot.dof :].sum() > self.model.law.most)
+        beyond = np.abs(torque) > limit
+        return ContactEstimate(t, torque, limit, beyond, fast, self.robot, arrays[0])
 
-    def _take(self, t: float, arrays: Sequence[Array]) -> ContactEstimate:
-        """`update` by signals as the model has them."""
+    def _take(self, t: float, arrays: Sequence[Array]) -> tuple[Array, Array]:
+        """External torques (dof,) and their thresholds, by signals as the model has them."""
         dof = self.robot.dof
         gap = self._last is not None and not 0.0 < (t - self._last) * self.rate < GAP
         self.restarts += gap
@@ -338,10 +344,7 @@ class ExternalTorque:
             out[:dof] = 0.0
         else:
             self._state = out[2 * dof :]
-        torque, limit = out[:dof], out[dof : 2 * dof]
-        beyond = np.abs(torque) > limit
-        fast = bool(self._state[2 * dof :].sum() > self.model.law.most)
-        return ContactEstimate(t, torque, limit, beyond, fast, self.robot, arrays[0])
+        return out[:dof], out[dof : 2 * dof]
 
     def export_c(
         self, path: str | Path, *, precision: str = "double", overwrite: bool = False

@@ -131,13 +131,7 @@ class FeasibleProblem:
 
     def problem(self, R: Array, rho: Array) -> EntropicProblem:
         """The problem for whitened equations of the base parameters."""
-        task = self.task
-        terms = np.flatnonzero(np.isfinite(task.sizes))
-        pull = np.zeros((len(terms), self.feasible.size))
-        pull[np.arange(len(terms)), terms] = 1.0 / task.sizes[terms]
-        A = np.vstack([R @ self.base.K, pull])
-        b = np.concatenate([rho, np.zeros(len(terms))])
-        return self._empty.with_rows(A @ task.elimination.T, b - A @ task.elimination.fixed)
+        return self.task.problem(R, rho, self.weight)[0]
 
     def determined_share(self, R: Array) -> float:
         """Share of the directions of base parameters that equations determine; 0 to 1.

@@ -18,6 +18,7 @@ from feasid.identification.regression.folds import SLOW
 from feasid.logs.motion import Run
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
+from feasid.robot.joint_terms import TERMS
 
 SETTLED = 5.0
 """Number of time constants after which the observer has forgotten its start: 0.7 % remain."""
@@ -117,7 +118,9 @@ class ErrorLaw:
         scaled = [np.abs(e) / _deviations(variances, f) for e, f in observed]
         reach = np.max([z.max(axis=0) for z in scaled], axis=0)
         levels = np.linspace(0.0, reach, LEVELS, axis=1)
-        counts = np.array([sum(_crossings(z, u).sum(axis=0) for z in scaled) for u in levels.T]).T
+        counts = np.array(
+            [sum(_count_crossings(z[:, j], u) for z in scaled) for j, u in enumerate(levels)]
+        )
         counts = np.maximum.accumulate(counts[:, ::-1], axis=1)[:, ::-1].astype(np.float64)
         if counts[:, 0].min() < FEWEST:
             joint = joints[int(np.argmin(counts[:, 0]))]
@@ -183,7 +186,7 @@ def measure_error_law(
 ) -> ErrorLaw:
     """The law for this gain; torques are `delay` behind the motion, `late` behind the rows [s]."""
     runs, parts = ((), ()) if rows is None else (rows.runs, sample_errors(rows))
-    live = ((run, e, *live_velocity_errors(robot, run)) for run, e in parts)
+    live = ((run, e, *live_errors(robot, run)) for run, e in parts)
     observed = ((*delayed_errors(run, e + f, late), p) for run, e, f, p in live)
     law = ErrorLaw.from_errors(observed, gain, delay, robot.coordinates)
     return law.with_unseen_signs(unseen_friction(runs, friction))
@@ -197,29 +200,34 @@ def delayed_errors(run: Run, errors: Array, delay: float) -> tuple[Run, Array]:
     return replace(run, tau=tau), errors + tau - run.tau
 
 
-def live_velocity_errors(robot: Robot, run: Run) -> tuple[Array, Array]:
-    """What the velocities that a controller has add to torques and momenta, (N, dof) each.
+def live_errors(robot: Robot, run: Run) -> tuple[Array, Array]:
+    """What a controller's positions and velocities add to torques and momenta, (N, dof) each.
 
-    A fit differentiates behind a low-pass; an observer takes every sample as it comes. Noise n of
-    velocities makes friction(dq) - friction(dq + n) of torque and M n of momentum, which the
-    observer multiplies by its gain.
+    A fit takes them behind a low-pass; an observer takes every sample as it comes. Their noise
+    changes gravity and friction, and the momentum, which the observer multiplies by its gain.
     """
-    if run.live_dq is None:
-        return np.zeros(run.q.shape), np.zeros(run.q.shape)
-    still, noise = np.zeros_like(run.q), run.live_dq - run.dq
-    at_rest = inverse_dynamics(robot, run.q, still, still)
-    momentum = inverse_dynamics(robot, run.q, still, noise) - at_rest
-    bodies = robot.without_joint_terms()
-    rubbing = [
-        inverse_dynamics(robot, run.q, v, still) - inverse_dynamics(bodies, run.q, v, still)
-        for v in (run.dq, run.live_dq)
-    ]
-    return rubbing[0] - rubbing[1], momentum
+    still = np.zeros_like(run.q)
+    fitted = run.q, run.dq
+    if run.live is None or all(map(np.array_equal, fitted, run.live)):
+        return still, still
+    masses, terms, inertia = np.zeros((3, robot.size))
+    masses[robot.inertial_columns] = robot.values[robot.inertial_columns]
+    inertia[:] = robot.values
+    for k in range(len(robot.drives)):
+        for symbol, column in robot.drive_columns(k).items():
+            terms[column] = robot.values[column]
+            inertia[column] *= TERMS[symbol].varies_with == "ddq"
+    weightless, torque, momentum = robot.with_gravity((0.0, 0.0, 0.0)), still, still
+    for sign, q, dq in ((1.0, *fitted), (-1.0, *run.live)):
+        torque = torque + sign * inverse_dynamics(robot, q, still, still, parameters=masses)
+        torque += sign * inverse_dynamics(robot, q, dq, still, parameters=terms)
+        momentum = momentum - sign * inverse_dynamics(weightless, q, still, dq, parameters=inertia)
+    return torque, momentum
 
 
 def unseen_friction(runs: Sequence[Run], friction: Array) -> Array:
     """Dry friction (dof,) of joints whose velocities, of slow motion, are mostly noise."""
-    live = [(r.live_dq - r.dq, r.dq) for r in runs if r.live_dq is not None]
+    live = [(r.live[1] - r.dq, r.dq) for r in runs if r.live is not None]
     if not live:
         return np.zeros(len(friction))
     noise, speed = (np.concatenate(x) for x in zip(*live, strict=True))
@@ -276,6 +284,14 @@ def _crossings(sizes: Array, level: Array | float) -> Mask:
     """Where sizes (N, ...) rise beyond a level, shape (N - 1, ...)."""
     beyond = sizes > level
     return np.asarray(beyond[1:] & ~beyond[:-1])
+
+
+def _count_crossings(sizes: Array, levels: Array) -> npt.NDArray[np.intp]:
+    """How often sizes (N,) rise beyond each of the ascending levels (k,)."""
+    below = np.searchsorted(levels, sizes)
+    first, last = np.minimum(below[:-1], below[1:]), below[1:]
+    size = len(levels) + 1
+    return np.cumsum(np.bincount(first, None, size) - np.bincount(last, None, size))[:-1]
 
 
 def _stretch_maxima(sizes: Array, level: float) -> Array:

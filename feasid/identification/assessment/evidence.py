@@ -23,7 +23,7 @@ from feasid.identification.estimation.held_out import CrossValidation
 from feasid.identification.estimation.noise import TINY
 from feasid.identification.regression.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.dynamics.regressor import regressor
+from feasid.robot.dynamics.regressor import inverse_dynamics, regressor
 from feasid.robot.joint_terms import JOINT_TERMS
 from feasid.robot.layout import squares_in_common_unit
 
@@ -174,11 +174,11 @@ def _from_rows(
     torque = np.sqrt(np.mean(rows.torque[rows.moving] ** 2, axis=0))
     capacity = _capacities(robot, np.quantile(np.abs(rows.torque), 0.999, axis=0))
     poses = _random_poses(robot, lower, upper, rows.q)
-    missed = [rows.errors(rows.time_parts, rows.time_models)]
+    missed = [rows.errors_of(rows.time_parts, rows.time_models)]
     if rows.period is not None:
-        missed.append(rows.errors(rows.phase_parts, rows.phase_models))
+        missed.append(rows.errors_of(rows.phase_parts, rows.phase_models))
     postures = rows.posture_parts(_sensitivity(robot, poses[0], capacity))
-    elsewhere = rows.errors(postures, rows.part_models(postures))
+    elsewhere = rows.errors_of(postures, rows.part_models(postures))
     squared = [np.mean(x[rows.moving] ** 2, axis=0) for x in missed]
     spread = np.zeros(len(rows.supports))
     if covariance is not None:
@@ -186,8 +186,7 @@ def _from_rows(
             each = np.einsum("mi,ij,mj->m", w, covariance[np.ix_(s, s)], w)
             spread[j] = np.mean(each[rows.moving])
     error = np.sqrt(np.max(squared, axis=0) + spread)  # of the fifths that are worse
-    beta = np.asarray(rows.models.base.K, dtype=np.float64) @ robot.values
-    fitted = rows.errors(np.zeros(len(rows), dtype=np.intp), beta[None])[rows.moving]
+    fitted = rows.errors_of(np.zeros(len(rows), dtype=np.intp), robot.values[None])[rows.moving]
     gravity_error, gravity = _gravity_errors(rows, elsewhere, robot, poses[0])
     masses = [_mass_error(rows, rows.time_parts, missed[0]), _mass_error(rows, postures, elsewhere)]
     # Median over poses of the worst joint's leverage of gravity, by the mean one of the log.
@@ -228,7 +227,7 @@ def _gravity_errors(
     rows: HeldOutRows, missed: Array, robot: Robot, poses: Array
 ) -> tuple[Array, Array]:
     """RMS errors without friction on other postures, and RMS gravity torques, per joint."""
-    gravity = np.sqrt(np.mean((_gravity_rows(robot, poses) @ robot.values) ** 2, axis=0))
+    gravity = np.sqrt(np.mean(_gravity(robot, poses) ** 2, axis=0))
     out = np.empty(len(gravity))
     for j, (error, speed) in enumerate(zip(missed[rows.moving].T, rows.dq[rows.moving].T,
                                            strict=True)):  # fmt: skip
@@ -318,6 +317,13 @@ def _random_poses(robot: Robot, lower: Array, upper: Array, q: Array) -> tuple[A
     return rng.uniform(lower, upper, shape), rng.uniform(low, high, shape)
 
 
+def _gravity(robot: Robot, poses: Array) -> Array:
+    """Torques of the bodies' weight at poses, (poses, dof)."""
+    bodies = np.zeros(robot.size)
+    bodies[robot.inertial_columns] = robot.values[robot.inertial_columns]
+    return inverse_dynamics(robot, poses, 0 * poses, 0 * poses, parameters=bodies)
+
+
 def _gravity_rows(robot: Robot, poses: Array) -> Array:
     rows = regressor(robot, poses, 0 * poses, 0 * poses)
     others = np.setdiff1d(np.arange(robot.size), robot.inertial_columns.ravel())
@@ -330,12 +336,12 @@ def _sensitivity(robot: Robot, poses: Array, capacity: Array) -> Array:
     exert.
     """
     scale, step = np.maximum(capacity, SLIGHT * capacity.max(initial=0.0)), 0.05
-    first, out = _gravity_rows(robot, poses) @ robot.values, np.zeros(poses.shape[1])
+    first, out = _gravity(robot, poses), np.zeros(poses.shape[1])
     for j in range(poses.shape[1]):
         moved = poses.copy()
         moved[:, j] += step
         try:
-            change = _gravity_rows(robot, moved) @ robot.values - first
+            change = _gravity(robot, moved) - first
         except FeasidError:  # a loop that cannot be closed there
             continue
         out[j] = np.sqrt(np.mean((change / step / np.where(scale > 0, scale, 1.0)) ** 2))

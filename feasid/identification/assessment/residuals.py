@@ -6,6 +6,7 @@ model lacks a term or the log has a fault. The functions that predict most of it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,10 @@ BREAKAWAY, STICKING = 0.1, 0.02
 """Speeds [rad/s or m/s] within which functions look for friction of its own near standstill."""
 
 
+FIRST_WAVE, LAST_WAVE, WAVES = 3, 80, 8
+"""Periods per 2 pi rad of waves of a joint's position, and how many of them: narrow pulses of a
+motor or a gear have many, of which a fit models two (`ripple`)."""
+
 REACHES = np.array([[0.003], [0.01], [0.03], [0.1], [0.3]])
 """Distances [rad or m] after a reversal within which friction or a gear turns over."""
 
@@ -71,18 +76,21 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
     begins = np.array([run.t[0] for run in rows.runs])
     seconds = seconds_of_folds(rows.t + begins[rows.run])
     errors = rows.errors(seconds % FOLDS, betas)
+    waves = [_strongest_waves(q, e) for q, e in zip(rows.q.T, errors.T, strict=True)]
     parts: list[list[Part]] = [[] for _ in rows.supports]
     for number, run in enumerate(rows.runs):
         mine = np.flatnonzero(rows.run == number)
         if not len(mine):
             continue
         window = GaussianLowPass(float(models.reduced.cutoff or 0.0), run.rate)
-        shared = _functions_of_motion(run, window, rows.t[mine], number % rows.step, rows.step)
+        shared = _functions_of_motion(
+            run, window, rows.t[mine], number % rows.step, rows.step, waves
+        )
         t = shared["time"]
         for j, (sign, torque) in enumerate(zip(shared["sign"], rows.torque[mine].T, strict=True)):
             slow = [shared[kind][j] for kind in ("sign", "breakaway", "sticking")]
             functions = {  # by the kind that a message names
-                "position": shared["position"],
+                "position": np.vstack([shared["position"], shared["waves"][j]]),
                 "speed": np.vstack([shared["speed"], shared["quadratic"][j]]),
                 "speed near standstill": np.vstack(slow),
                 "acceleration": shared["acceleration"],
@@ -100,9 +108,12 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
 
 
 def _functions_of_motion(
-    run: Run, window: GaussianLowPass, t: Array, first: int, step: int
+    run: Run, window: GaussianLowPass, t: Array, first: int, step: int, waves: Sequence[Array]
 ) -> dict[str, Array]:
-    """Functions (k, rows) that any joint's torque may depend on, and filtered ones of each."""
+    """Functions (k, rows) that any joint's torque may depend on, and filtered ones of each.
+
+    `waves`: of each joint, periods per 2 pi rad.
+    """
     every = window.kept_rows(len(run), run.anchor, run.own)
     chosen = slice(first, None, step)
     centres = every[: first + step * len(t)]
@@ -117,9 +128,11 @@ def _functions_of_motion(
         return comb.filter_rows(signal, len(centres))[:, chosen][:, : len(t)]
 
     bristles = [_bristles(*x) for x in zip(run.q[part].T, sign, strict=True)]
-
+    phases = (np.outer(n, x) for n, x in zip(waves, run.q[part].T, strict=True))
+    turning = [np.vstack([np.sin(x), np.cos(x)]) for x in phases]
     return {
         "position": np.vstack([np.sin(q), np.cos(q), np.sin(2 * q), np.cos(2 * q), q, q**3]),
+        "waves": np.stack([filtered(x) for x in turning]),
         "speed": np.vstack([v, v**2]),
         "acceleration": a,
         "time": t[None],
@@ -130,6 +143,13 @@ def _functions_of_motion(
         "quadratic": v * np.abs(v),
         "path": np.stack([filtered(x) for x in bristles]),
     }
+
+
+def _strongest_waves(q: Array, error: Array) -> Array:
+    """Periods per 2 pi rad of the waves of position (N,) that an error (N,) holds most of."""
+    numbers = np.arange(FIRST_WAVE, LAST_WAVE)
+    held = np.abs(np.exp(1j * np.outer(numbers, q)) @ error)
+    return np.asarray(numbers[np.argsort(held)[-WAVES:]], dtype=np.float64)
 
 
 def _bristles(q: Array, sign: Array) -> Array:
@@ -173,12 +193,13 @@ def _predicted_share(functions: Array, error: Array) -> float:
         return 0.0
     deviation = functions.std(axis=0)
     X = (functions - functions.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    part = np.arange(size) * PARTS // size
-    missed = 0.0
-    for k in range(PARTS):
-        rest, own = part != k, part == k
-        A, mean = X[rest], float(error[rest].mean())
-        normal = A.T @ A + RIDGE * size * np.eye(A.shape[1])
-        found = np.linalg.solve(normal, A.T @ (error[rest] - mean))
-        missed += float(np.sum((error[own] - mean - X[own] @ found) ** 2))
+    X = np.c_[X, np.ones(size)]
+    parts = np.split(np.arange(size), size * np.arange(1, PARTS) // PARTS)
+    grams = [X[p].T @ np.c_[X[p], error[p]] for p in parts]
+    every, ridge, missed = sum(grams), RIDGE * size * np.eye(X.shape[1]), 0.0
+    ridge[-1, -1] = 0.0  # of the mean
+    for part, own in zip(parts, grams, strict=True):
+        normal, right = np.split(every - own, [X.shape[1]], axis=1)
+        found = np.linalg.solve(normal + ridge, right[:, 0])
+        missed += float(np.sum((error[part] - X[part] @ found) ** 2))
     return max(0.0, 1.0 - missed / total)

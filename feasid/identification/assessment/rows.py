@@ -20,8 +20,7 @@ from feasid.identification.regression.low_pass import DENSITY
 from feasid.identification.regression.reduce import measured_rows
 from feasid.identification.regression.rows import RunRows
 from feasid.logs.motion import MOVING, Run
-from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
-from feasid.robot.dynamics.spatial import as_samples_last
+from feasid.robot.dynamics.regressor import inverse_dynamics
 
 PARTS = 5  #: Contiguous parts of a log, each of which is predicted by the model of the others.
 MOST_ROWS = 20_000  #: Number of rows beyond which every n-th is used; each then counts n times.
@@ -131,16 +130,16 @@ class HeldOutRows:
 
     @cached_property
     def time_models(self) -> Array:
-        """Base parameters of the models of all fifths of the time but one, (PARTS, nb)."""
+        """Standard parameters of the models of all fifths of the time but one, (PARTS, n)."""
         return self.part_models(self.time_parts)
 
     @cached_property
     def phase_models(self) -> Array:
-        """Base parameters of the models of all fifths of the period but one, (PARTS, nb)."""
+        """Standard parameters of the models of all fifths of the period but one, (PARTS, n)."""
         return self.time_models if self.period is None else self.part_models(self.phase_parts)
 
     def part_models(self, parts: Parts) -> Array:
-        """Base parameters of the models of all parts but one, (PARTS, nb)."""
+        """Standard parameters of the models of all parts but one, (PARTS, n)."""
         _ = self.models.fitted  # the others are sought from it
         size = len(self.models.base.independent)
         triangles, out = [], []
@@ -160,7 +159,11 @@ class HeldOutRows:
             r[: len(full)] = full
             triangle = r[:size, :size], r[:size, size], float(r[size, size])
             out.append(self.models.solve(triangle))
-        return np.array(out) @ np.asarray(self.models.base.K, dtype=np.float64).T
+        return np.array(out)
+
+    def errors_of(self, parts: Parts, models: Array) -> Array:
+        """Residuals (M, dof) of each row by the model of its part, (parts, n)."""
+        return self.errors(parts, models @ np.asarray(self.models.base.K, dtype=np.float64).T)
 
     @cached_property
     def measured(self) -> list[int]:
@@ -180,21 +183,15 @@ def sample_errors(rows: HeldOutRows) -> Iterator[tuple[Run, Array]]:
 
     Where a motion repeats these are fifths of its period: those of the time were seen before.
     """
-    parts, betas = rows.phase_parts, rows.phase_models
-    columns = [int(c) for c in rows.models.base.independent]
-    plan = RegressorPlan.from_robot(rows.models.base.robot, columns)
-    places = [[columns.index(c) for c in s] for s in plan.nonzero_columns]
+    parts, robot = rows.phase_parts, rows.models.base.robot
     for number, run in enumerate(rows.runs):
         errors, mine = run.tau.copy(), np.flatnonzero(rows.run == number)
         if not len(mine):
             continue
-        for first in range(0, len(run), CHUNK):
-            part = slice(first, first + CHUNK)
-            q, dq, ddq = (as_samples_last(x[part]) for x in (run.q, run.dq, run.ddq))
-            nearest = np.searchsorted(rows.t[mine], run.t[part] - run.t[0]).clip(0, len(mine) - 1)
-            which = parts[mine][nearest]
-            blocks = [np.empty((len(s) + 2, len(which))) for s in plan.nonzero_columns]
-            plan.fill(q, dq, ddq, blocks)
-            for j, (block, place) in enumerate(zip(blocks, places, strict=True)):
-                errors[part, j] -= np.einsum("mk,km->m", betas[:, place][which], block[:-2])
+        nearest = np.searchsorted(rows.t[mine], run.t - run.t[0]).clip(0, len(mine) - 1)
+        which = parts[mine][nearest]
+        for part in np.unique(which):
+            own = which == part
+            motion = run.q[own], run.dq[own], run.ddq[own]
+            errors[own] -= inverse_dynamics(robot, *motion, parameters=rows.phase_models[part])
         yield run, errors

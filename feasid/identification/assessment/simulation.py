@@ -364,7 +364,7 @@ def simulate(
     if servo is not None:
         asked = recording.raw(robot, **select_options(ReadOptions, reading)).values["tau"]
         commands = [asked[run.rows] for run in motion.runs]
-    task = _SimulationWindows.from_motion(motion, horizons, windows, servo, commands)
+    task = SimulationWindows.from_motion(motion, horizons, windows, servo, commands)
     noise = fitted or robot
     errors = task.errors(robot, noise)
     none = [np.full_like(errors[0], np.nan)] * 2
@@ -392,7 +392,7 @@ def simulate(
 
 
 @dataclass(frozen=True, eq=False)
-class _SimulationWindows:
+class SimulationWindows:
     """Starts of the windows, and the torques or references that drive them."""
 
     motion: Motion
@@ -409,9 +409,10 @@ class _SimulationWindows:
         motion: Motion,
         horizons: tuple[float, ...],
         windows: int,
-        servo: PositionController | None,
-        commands: list[Array] | None,
-    ) -> _SimulationWindows:
+        servo: PositionController | None = None,
+        commands: list[Array] | None = None,
+    ) -> SimulationWindows:
+        """So many windows, evenly over a motion; NotEnoughDataError: they do not fit."""
         last = horizons[-1]
         delay = 0.0 if servo is None else servo.delay
         places = [
@@ -432,7 +433,6 @@ class _SimulationWindows:
 
     def errors(self, robot: Robot, noise: Robot) -> tuple[Array, Array, npt.NDArray[np.int64]]:
         """RMS errors of a model, those of moved residuals, and lost windows; (horizons, joints)."""
-        model = ForwardModel(robot)
         driven = (self._driving_torques(r, noise) for r in range(len(self.motion.runs)))
         drives, residuals = zip(*driven, strict=True)
         own = [inverse_dynamics(robot, run.q, run.dq, run.ddq) for run in self.motion.runs]
@@ -440,9 +440,23 @@ class _SimulationWindows:
         for shift in SHIFTS:
             moved = [np.roll(x, int(shift * len(x)), axis=0) for x in residuals]
             torques.append(self._step_means([o + m for o, m in zip(own, moved, strict=True)]))
+        groups = self._deviations(robot, torques)
+        rms = [self._medians(group) for group in groups]
+        ends = self._horizon_ends()
+        astray = ~(np.abs(groups[0]) < LOST)
+        lost = np.array([astray[:, :e].any(axis=1).sum(axis=0) for e in ends])
+        return rms[0], np.mean(rms[1:], axis=0), lost
+
+    def measured_torque_errors(self, robot: Robot) -> Array:
+        """RMS errors of a model that measured torques drive, (horizons, joints)."""
+        torques = self._step_means([run.tau for run in self.motion.runs])
+        return self._medians(self._deviations(robot, [torques])[0])
+
+    def _deviations(self, robot: Robot, torques: list[Array]) -> list[Array]:
+        """Positions of a model driven by each of these torques, less the measured ones."""
         q0, v0 = self._states_at_starts("q"), self._states_at_starts("dq")
-        count, many = len(self.starts), len(torques)
-        simulated = model.roll_out(
+        many = len(torques)
+        simulated = ForwardModel(robot).roll_out(
             np.tile(q0, (many, 1)),
             np.tile(v0, (many, 1)),
             np.concatenate(torques),
@@ -452,16 +466,16 @@ class _SimulationWindows:
         places = [(self.motion.runs[r], k) for r, k in self.starts]
         measured = [[np.interp(self._step_times(run, k), np.arange(len(run)), x) for x in run.q.T]
                     for run, k in places]  # fmt: skip
-        off = simulated - np.tile(np.swapaxes(measured, 1, 2), (many, 1, 1))
-        groups = [off[k * count : (k + 1) * count] for k in range(many)]
-        ends, rms = [1 + max(1, round(h / self.step)) for h in self.horizons], []
-        for group in groups:
-            # The median over windows; a window that is lost counts as infinitely wrong.
-            squared = np.where(np.isfinite(group), group, np.inf) ** 2
-            rms.append(np.sqrt(np.median([squared[:, 1:e].mean(axis=1) for e in ends], axis=1)))
-        astray = ~(np.abs(groups[0]) < LOST)
-        lost = np.array([astray[:, :e].any(axis=1).sum(axis=0) for e in ends])
-        return rms[0], np.mean(rms[1:], axis=0), lost
+        return np.split(simulated - np.tile(np.swapaxes(measured, 1, 2), (many, 1, 1)), many)
+
+    def _horizon_ends(self) -> list[int]:
+        return [1 + max(1, round(h / self.step)) for h in self.horizons]
+
+    def _medians(self, off: Array) -> Array:
+        """Medians over windows of RMS deviations, (horizons, joints); a lost window is infinite."""
+        squared = np.where(np.isfinite(off), off, np.inf) ** 2
+        means = [squared[:, 1:e].mean(axis=1) for e in self._horizon_ends()]
+        return np.asarray(np.sqrt(np.median(means, axis=1)))
 
     def _driving_torques(self, r: int, noise: Robot) -> tuple[Array, Array]:
         """A run's driving torques without the feedback, and the fit's residual."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import stats
 from scipy.optimize import minimize_scalar
 
 from feasid.core.arrays import Array
@@ -160,7 +161,16 @@ def is_credible(
         dry = np.array([sum(stays.get(n, {}).get(s, 0.0) for s in ("fc", "fs")) for n in names])
         if (values < -LEAST_DEVIATIONS * deviations).any() or (values[::2] > MOST_COLD * dry).any():
             return False
-    return float(values @ np.linalg.pinv(covariance, hermitian=True) @ values) > LEAST_DEVIATIONS**2
+    moved = values + step
+    beyond = float(moved @ np.linalg.pinv(covariance, hermitian=True) @ moved)
+    return bool(stats.chi2.sf(beyond, len(values)) < stats.chi2.sf(LEAST_DEVIATIONS**2, 1))
+
+
+def possible_offsets(trial: CorrectedLog) -> dict[int, float]:
+    """Constant torques up to the dry friction of joints whose model has none [N m or N]."""
+    robot, friction = trial.base.robot, friction_by_drive(trial.base.robot, trial.delta)
+    own = ((j, friction.get(robot.joints[j], {})) for j in trial.setup.joints)
+    return {j: f["fc"] for j, f in own if "fo" not in f and f.get("fc", 0.0) > 0}
 
 
 def with_best_time(trial: CorrectedLog, group: Sequence[EffectAt]) -> list[EffectAt]:
@@ -225,7 +235,12 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[EffectAt]) -> CorrectedLo
         values = {**rest, **dict(zip(better, first, strict=True))}
         trial, active = trial.with_correction(LogCorrection(values)), [*rest, *better]
     while active:
-        trial, covariance, step = gauss_newton(trial, active)
+        trial, *_ = gauss_newton(trial, active)
+        # An error stands if a constant torque of the size of dry friction does not explain it.
+        now, widths = trial.correction.parameters_of(active), wide_widths(active)
+        step, covariance = trial.score_tests.gauss_newton_step(
+            active, now, widths, possible_offsets(trial)
+        )
         kinds, failed = np.repeat([e.kind for e in active], [e.effect.size for e in active]), []
         for kind in dict.fromkeys(e.kind for e in active):
             group, places = [e for e in active if e.kind == kind], np.flatnonzero(kinds == kind)

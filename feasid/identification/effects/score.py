@@ -12,7 +12,8 @@ residuals, by sums over blocks of a second.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -25,6 +26,8 @@ SMALLEST_COLUMN = 1e-9
 """Norm of a whitened column below which a log does not determine its coefficient."""
 
 RIDGE = 1e-9
+
+NONE: Mapping[int, float] = MappingProxyType({})
 
 
 class ScoreTests:
@@ -71,7 +74,11 @@ class ScoreTests:
         return float(score @ np.linalg.solve(information, score))
 
     def gauss_newton_step(
-        self, effects: Sequence[EffectAt], values: Array, widths: Array
+        self,
+        effects: Sequence[EffectAt],
+        values: Array,
+        widths: Array,
+        offsets: Mapping[int, float] = NONE,
     ) -> tuple[Array, Array]:
         """Joint Gauss-Newton step of these effects and all parameters, and its covariance.
 
@@ -79,9 +86,12 @@ class ScoreTests:
         correlations are those of the model.
 
         `values`, `widths`: (k,), what was taken out already, and the deviations before the log was
-        seen.
+        seen; `offsets`: deviations of constant torques that joints may have besides.
         """
-        X = np.hstack([self.whitened_columns(m) for m in effects])
+        constant = [((self.rows.joint == j) / self.deviations)[:, None] for j in offsets]
+        X = np.hstack([*(self.whitened_columns(m) for m in effects), *constant])
+        values = np.append(values, np.zeros(len(offsets)))
+        widths = np.append(widths, [*offsets.values()])
         scale = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
         X = X / scale
         WX = self.W.T @ X
@@ -96,7 +106,8 @@ class ScoreTests:
         robust = np.diag(C @ (sums.T @ sums) @ C)
         wider = np.sqrt(np.maximum(robust / np.maximum(np.diag(C), 1e-300), 1.0)) / scale
         step = C @ (X.T @ self.e - prior * values * scale)
-        return step / scale, C * np.outer(wider, wider)
+        own = slice(len(values) - len(offsets))
+        return (step / scale)[own], (C * np.outer(wider, wider))[own, own]
 
     def posterior(
         self, effects: Sequence[EffectAt], widths: Array, doubt: float = 1.0

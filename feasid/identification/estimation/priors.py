@@ -91,18 +91,7 @@ class Prior:
         return np.zeros((0, robot.size)), np.zeros(0)
 
     def divergence(self, weight: float) -> float:
-        """Weight of the entropic divergence from the reference.
-
-        Parameters
-        ----------
-        weight : float
-            Of the prior.
-
-        Returns
-        -------
-        float
-            Positive.
-        """
+        """Weight of the entropic divergence from the reference, by the prior's `weight`."""
         return TRACE * max(weight, 1.0)
 
     @property
@@ -130,16 +119,7 @@ class Prior:
         return None
 
     def clip_weight(self, evident: float) -> float:
-        """The weight that a fit uses if the evidence is largest at `evident`.
-
-        Parameters
-        ----------
-        evident : float
-
-        Returns
-        -------
-        float
-        """
+        """The weight that a fit uses if the evidence is largest at `evident`."""
         return evident
 
     def covariance(
@@ -263,21 +243,8 @@ class GaussianPrior(Prior):
 
     @classmethod
     def of(cls, fit: Any) -> GaussianPrior:
-        """The estimate and covariance of an earlier fit as a prior of its standard parameters.
-
-        Parameters
-        ----------
-        fit : feasid.Fit
-            Fitted with a prior.
-
-        Returns
-        -------
-        GaussianPrior
-
-        Raises
-        ------
-        InputError
-            The fit had no prior, so that it has no covariance of all parameters.
+        """The estimate and covariance of an earlier `fit` as a prior of its standard parameters.
+        `InputError`: it had no prior, so that it has no covariance of all parameters.
         """
         covariance = getattr(getattr(fit, "estimate", None), "covariance", None)
         if covariance is None:

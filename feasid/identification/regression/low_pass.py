@@ -174,6 +174,6 @@ def low_pass_motion(motion: Motion) -> Motion:
         }
         inside = slice(half, len(run) - half)
         runs.append(
-            replace(run, rows=run.rows[inside], t=run.t[inside], **signals, own=None, live_dq=None)
+            replace(run, rows=run.rows[inside], t=run.t[inside], **signals, own=None, live=None)
         )
     return replace(motion, runs=tuple(runs), filtering="signals")

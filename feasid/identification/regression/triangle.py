@@ -189,13 +189,7 @@ class Reduced:
         return NotImplemented
 
     def with_shifted_torques(self, delay: float) -> Reduced:
-        """The same rows with torques taken `delay` later, to first order; needs `strata`.
-
-        Parameters
-        ----------
-        delay : float
-            [s]
-        """
+        """The same rows with torques taken `delay` [s] later, to first order; needs `strata`."""
         strata = tuple(s.with_shifted_torques(delay) for s in self.strata)
         return replace(self, strata=strata, triangles=tuple(s.total_triangle for s in strata))
 
@@ -208,12 +202,7 @@ class Reduced:
         return replace(self, strata=())
 
     def with_notes(self, *notes: str) -> Reduced:
-        """The same data with further notes.
-
-        Parameters
-        ----------
-        *notes : str
-        """
+        """The same data with further `notes`."""
         return replace(self, notes=as_notes((*self.notes, *notes)))
 
     def triangle(self, weights: npt.ArrayLike | None = None) -> tuple[Array, Array, float]:
@@ -293,11 +282,7 @@ class Reduced:
 
     @classmethod
     def load(cls, path: str | Path) -> Reduced:
-        """Read a file that `save` wrote; pickled objects and inconsistent shapes raise an error.
-
-        Parameters
-        ----------
-        path : path
+        """Read a file that `save` wrote at this `path`.
 
         Raises
         ------
@@ -312,22 +297,8 @@ class Reduced:
 
     @classmethod
     def from_bytes(cls, content: bytes, name: str = "the reduced log") -> Reduced:
-        """Read what `to_bytes` gave, and `save` wrote.
-
-        Parameters
-        ----------
-        content : bytes
-        name : str
-            For messages.
-
-        Returns
-        -------
-        Reduced
-
-        Raises
-        ------
-        FeasidError
-            As `load`.
+        """Read the `content` that `to_bytes` gave and `save` wrote, of this `name` in messages.
+        `FeasidError`: as of `load`.
         """
         try:
             arrays = read_arrays(unpack_archive(io.BytesIO(content), name, LARGEST_FILE))

@@ -259,7 +259,7 @@ def with_derivatives(run: Run, q: Array) -> Run:
     """
     t = np.arange(len(q)) / run.rate
     spline = make_interp_spline(t, q, k=5)
-    return replace(run, q=q, dq=spline(t, 1), ddq=spline(t, 2), live_dq=None)
+    return replace(run, q=q, dq=spline(t, 1), ddq=spline(t, 2), live=None)
 
 
 def _form_regressors(former: RowFormer, runs: Sequence[Run]) -> tuple[Array, ...]:

@@ -141,24 +141,11 @@ class Range:
         return min(self.marks, key=order.index)
 
     def certificate(self, end: str) -> Certificate | None:
-        """Proof of the "lower" or "upper" end, for ``feasid verify``.
+        """Proof of the "lower" or "upper" `end`, for ``feasid verify``; `InputError` of another.
 
         It proves that every consistent model beyond the end, within the stated limits, has a
         squared residual of at least the budget. None if there is no end, or if a model attains the
         end.
-
-        Parameters
-        ----------
-        end : {"lower", "upper"}
-
-        Returns
-        -------
-        Certificate or None
-
-        Raises
-        ------
-        InputError
-            `end` is neither "lower" nor "upper".
         """
         if end not in ("lower", "upper"):
             raise InputError(f"a range has a lower and an upper end, not {end!r}")

@@ -260,12 +260,13 @@ def inverse_dynamics(
     count = positions.shape[1]
     out = np.zeros((robot.axes, count))
     tree = nodes(robot)
-    for a in range(0, count, CHUNK):
+    heavy = delta[[c for node in tree for c in node.columns]].any()  # not joint terms alone
+    for a in range(0, count if heavy else 0, CHUNK):
         part = slice(a, min(a + CHUNK, count))
         chunk = positions[:, part], velocities[:, part], accelerations[:, part]
         newton_euler(tree, robot.gravity, chunk, delta, out[:, part])
     motion = positions, velocities, accelerations
-    for coupling, column, factor in drive_factors(robot, tree, motion, range(robot.size)):
+    for coupling, column, factor in drive_factors(robot, tree, motion, delta.nonzero()[0].tolist()):
         out += np.outer(coupling, delta[column] * factor)
     if jacobian is not None:
         out = np.einsum("ad...,a...->d...", jacobian, out)
