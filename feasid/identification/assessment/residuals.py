@@ -90,7 +90,8 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
         for j, (sign, torque) in enumerate(zip(shared["sign"], rows.torque[mine].T, strict=True)):
             slow = [shared[kind][j] for kind in ("sign", "breakaway", "sticking")]
             functions = {  # by the kind that a message names
-                "position": np.vstack([shared["position"], shared["waves"][j]]),
+                "position": shared["position"],
+                "waves of position": shared["waves"][j],
                 "speed": np.vstack([shared["speed"], shared["quadratic"][j]]),
                 "speed near standstill": np.vstack(slow),
                 "acceleration": shared["acceleration"],
