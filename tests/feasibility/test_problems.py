@@ -1,8 +1,11 @@
 """Feasible least squares: truth by construction, invariances, and what is asked of the caller."""
 
+import time
+
 import numpy as np
 import pytest
 from feasibility_problems import base_of, random_parameters, random_robot, triangle, with_noise
+from seeds import seed_of
 
 from feasid.core.errors import InputError, SolverError
 from feasid.parameters.feasibility.constraints.sets import feasible_set
@@ -179,3 +182,13 @@ def test_a_wrong_point_is_never_returned_as_it_is():
             R, rho, base, feasible, solver=[("fake", "cone", says_solved_but_lies)]
         )
     assert not caught.value.attempts[0].accepted
+
+
+@pytest.mark.slow
+def test_twenty_links_take_less_than_fifteen_seconds():
+    """Footnote 8 of Sousa and Cortesao (2014), in processor time."""
+    robot, base, R, rho, truth = problem(seed_of("links"), bodies=20, noise=0.3)
+    start = time.process_time()
+    fit = feasible_least_squares(R, rho, base, feasible_set(robot, "semi"))
+    assert time.process_time() - start < 15
+    assert fit.objective < np.sum((R @ base.K @ truth - rho) ** 2)

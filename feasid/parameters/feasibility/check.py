@@ -36,6 +36,7 @@ from feasid.parameters.feasibility.solve import Attempt
 from feasid.parameters.identifiability.base import resolve_base
 from feasid.robot.description import Robot
 from feasid.robot.formats.load import load_robot
+from feasid.robot.inertia import SYMBOLS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -146,7 +147,10 @@ def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> 
             f"parameters, the constraints to one with {feasible.size}"
         )
     if values.shape != (nb,):
-        raise InputError(f"base parameters have shape {values.shape}, but there are {nb} of them")
+        own = ": check(robot.with_values(...)) judges standard parameters" * (values.shape == (n,))
+        raise InputError(
+            f"base parameters have shape {values.shape}, but there are {nb} of them{own}"
+        )
     index, labels = getattr(beta, "index", None), getattr(base, "expressions", None)
     if labels is not None and index is not None and not callable(index):
         # A Series that names its entries must name them in this order.
@@ -241,13 +245,34 @@ class Verdict(Displayed):
 
     @property
     def boundary(self) -> bool:
-        """Whether only limiting cases are possible, with a proof: a rod, a point mass, no mass."""
-        return self.certificate is not None and self.certificate.claim == "boundary"
+        """Whether only limiting cases are possible: a rod, a point mass, no mass.
+
+        A proof says so. Where given inertias differ from it by their rounding only, the proof may
+        call them feasible or infeasible.
+        """
+        return self.status == "boundary"
 
     @property
     def status(self) -> str:
         """The answer as a word: "feasible", "infeasible", "boundary" or "inconclusive"."""
-        return "inconclusive" if self.certificate is None else self.certificate.claim
+        if self.certificate is None:
+            return "inconclusive"
+        if self._impossible_masses:
+            return "infeasible"
+        return "boundary" if self.outcome.rounded else self.certificate.claim
+
+    @cached_property
+    def _impossible_masses(self) -> list[str]:
+        """Sentences on given masses that no body has, as of the links of a file."""
+        given = dict(zip(self.labels, self.question.values or (), strict=True))
+        said = []
+        for body in self.question.robot.bodies:
+            mass, *moments = (given.get(f"{body.name}.{x}") for x in ("m", *SYMBOLS[:6]))
+            if mass is not None and mass < 0:
+                said.append(f"negative mass: {body.name!r} has {float(mass):g} kg")
+            elif mass == 0 and any(moments):
+                said.append(f"{body.name!r} has inertia without mass, which no body has")
+        return said
 
     @property
     def margin(self) -> float:
@@ -406,6 +431,11 @@ class Verdict(Displayed):
         ]
         if self.boundary:
             lines.append("possible only with singular matrices: a rod, a point mass, no mass")
+            if self.certificate is not None and self.certificate.claim != "boundary":
+                lines.append(
+                    f"the doubles are {self.certificate.claim}, by less than their rounding"
+                )
+        lines += self._impossible_masses
         lines += self._describe_disagreement
         if self.clash:
             lines.append(f"what clashes: {_join_names(self.clash, ', ')}")

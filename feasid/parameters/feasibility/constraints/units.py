@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
@@ -147,43 +146,6 @@ def problem_units(
     return constraint_units(feasible, mass, length, parameters)
 
 
-def units_from_values(
-    robot: Robot,
-    feasible: FeasibleSet,
-    scale: Units,
-    K: Array,
-    b: Array,
-    columns: npt.NDArray[np.intp],
-) -> Units:
-    """Units of each body from the values b of rows K, where these determine its size.
-
-    A row counts for the body nearest to the base among its own, and for what that carries;
-    `columns` are the parameters of K's columns.
-    """
-    owner = np.full(robot.size, -1)
-    per_mass = _inertial_units(robot, np.ones(len(scale.length)), scale.length)
-    for i, body_columns in enumerate(robot.inertial_columns):
-        owner[body_columns] = i
-    owner, per_mass = owner[columns], per_mass[columns]
-    mass = np.zeros(len(scale.mass))
-    for row, value in zip(K, b, strict=True):
-        bodies = owner[(row != 0) & (owner >= 0)]
-        if not bodies.size or not value:
-            continue
-        body_columns = owner == bodies.min()
-        visible_mass = abs(value) / float(
-            np.max(np.abs(row[body_columns]) * per_mass[body_columns])
-        )
-        mass[bodies.min()] = max(mass[bodies.min()], visible_mass)
-    mass = np.where(mass > 0, mass, scale.mass)
-    ratio = mass / scale.mass
-    parameters = scale.parameters.copy()
-    for i, body_columns in enumerate(robot.inertial_columns):
-        parameters[body_columns] *= ratio[i]
-        parameters[robot.rotor_columns(i)] *= ratio[i]
-    return constraint_units(feasible, mass, scale.length, parameters)
-
-
 def constraint_units(feasible: FeasibleSet, mass: Array, length: Array, parameters: Array) -> Units:
     """Units of the constraints that follow from those of bodies and parameters."""
     blocks = tuple(
@@ -198,15 +160,6 @@ def constraint_units(feasible: FeasibleSet, mass: Array, length: Array, paramete
             width = np.abs(rows[i] + rows[j]) @ parameters + abs(constants[i] + constants[j])
             linear[i] = min(linear[i], width)
     return Units(mass, length, parameters, blocks, np.where(linear > 0, linear, 1.0))
-
-
-def units_of_denser_bodies(feasible: FeasibleSet, scale: Units, factor: float) -> Units:
-    """Units with bodies `factor` times heavier and smaller: first moments stay, inertias shrink."""
-    parameters = scale.parameters.copy()
-    for block in feasible.blocks:
-        if len(block.columns) == len(LENGTH_POWER) and block.kind in ("full", "semi"):
-            parameters[block.columns] *= factor ** (1.0 - LENGTH_POWER)
-    return constraint_units(feasible, scale.mass * factor, scale.length / factor, parameters)
 
 
 def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:

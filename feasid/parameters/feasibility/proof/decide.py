@@ -11,7 +11,7 @@ they show which matrices must be singular, and delta shows that singular matrice
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -22,12 +22,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError
 from feasid.parameters.feasibility import problems, solve
 from feasid.parameters.feasibility.closest import closest
-from feasid.parameters.feasibility.constraints.units import (
-    Units,
-    constraint_units,
-    units_from_values,
-    units_of_denser_bodies,
-)
+from feasid.parameters.feasibility.constraints.units import Units, constraint_units
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.proof.infeasibility import InfeasibilityProver, prove_boundary
 from feasid.parameters.feasibility.proof.optimality import prove_optimum
@@ -36,10 +31,7 @@ from feasid.parameters.feasibility.proof.question import HEAVIEST, Question
 from feasid.parameters.feasibility.reference import filter_contradiction, reference_model
 from feasid.parameters.feasibility.solve import Attempt, SolverAnswer
 
-SLIMMER = (1e2, 1e4)
-"""Factors by which the units of bodies are made heavier and smaller, at equal first moments, until
-a proof is found. A small inertia with a large first moment needs this to be feasible."""
-
+FLAT = 1e-12  #: Margin, in units, that is mostly rounding.
 NEARLY = 1e-5  #: Margin, in units, below which a problem may lie on the boundary.
 
 
@@ -54,11 +46,14 @@ class ProvedAnswer:
     rounding: float = np.nan  #: The margin that K's rounding is worth, where that is in the way.
     #: Equations that the others say, too, up to the rounding of K, and that the proof leaves out.
     dropped: tuple[int, ...] = ()
+    rounded: bool = False  #: A given body is on the boundary, up to the rounding of its numbers.
 
     @property
     def feasible(self) -> bool | None:
         """The answer; None when neither could be proved."""
-        return None if self.certificate is None else self.certificate.claim == "feasible"
+        if self.certificate is None:
+            return None
+        return self.certificate.claim == "feasible" and not self.rounded
 
 
 def decide(
@@ -81,18 +76,22 @@ def decide(
                 program, lambda _: solve.Judgement(True, True, 0.0, ""), solver
             )
             margin = margin if raw is None else float(np.fmin(margin, raw.x[-1]))
-        return ProvedAnswer(refuted, margin, None)
+        return ProvedAnswer(refuted, margin, None, rounded=problem.rounded)
     if problem.wrong or problem.broken:
         return ProvedAnswer(None, np.nan, None)
     if problem.redundant_rows and not again:
         reduced_question = question.without_equations(problem.redundant_rows)
         answer = decide(reduced_question, scale, reference, solver, again=True)
         return replace(answer, dropped=problem.redundant_rows)
-    own = question.robot.values
+    own, nearly = question.robot.values, None
     for delta in (reference, np.where(np.isfinite(own), own, reference), np.zeros(len(reference))):
         by_point = _decide_by_point(problem, scale, delta)
-        if by_point is not None:
-            return by_point
+        if by_point is not None and by_point.delta is not None:
+            least = scale.margins(question.feasible, by_point.delta)[: len(scale.blocks)]
+            by_point = replace(by_point, rounded=problem.rounded)
+            if not problem.feasible.blocks or min(least) > FLAT:
+                return by_point
+            nearly = nearly or by_point  # on the boundary, where others may have a margin
     if problem.singular:
         flat = problem.lift_multipliers({}, problem.singular)
         certificate = prove_boundary(problem, flat, reference[problem.elimination.roots])
@@ -100,19 +99,12 @@ def decide(
             margin = _smallest_known_margin(question, scale, problem.known)
             return ProvedAnswer(certificate, margin, None)
     ladder = solve.solver_attempts(solver)
-    attempts: tuple[Attempt, ...] = ()
-    best = ProvedAnswer(None, np.nan, None)
-    for number, inner in enumerate(_units_to_try(problem, scale)):
-        outcome = _solve_and_prove(problem, inner, reference, ladder[:1] if number else ladder)
-        attempts += outcome.attempts
-        if outcome.feasible is not None:
-            if not outcome.feasible and np.isfinite(best.margin):  # the largest in the given units
-                outcome = replace(outcome, margin=best.margin, delta=best.delta)
-            known = _smallest_known_margin(question, scale, problem.known)
-            margin = float(np.fmin(outcome.margin, known))
-            return replace(outcome, margin=margin, attempts=attempts)
-        best = outcome if number == 0 else best
-    return _decide_by_distance(problem, scale, solver, replace(best, attempts=attempts))
+    answer = _solve_and_prove(problem, problem.units(scale), reference, ladder)
+    if answer.certificate is not None:
+        known = _smallest_known_margin(question, scale, problem.known)
+        return replace(answer, margin=float(np.fmin(answer.margin, known)))
+    answer = _decide_by_distance(problem, scale, solver, answer)
+    return answer if answer.certificate is not None or nearly is None else nearly
 
 
 def _decide_by_distance(
@@ -142,16 +134,6 @@ def _decide_by_distance(
     return replace(undecided, certificate=question.certify_infeasible(proof))
 
 
-def _units_to_try(problem: PresolvedQuestion, scale: Units) -> Iterator[Units]:
-    """Units to try: the given ones, those of the bodies as far as they show, and slimmer ones."""
-    yield problem.units(scale)
-    robot, feasible = problem.question.robot, problem.question.feasible
-    values = problem.K, problem.beta, problem.elimination.roots
-    yield problem.units(units_from_values(robot, feasible, scale, *values))
-    for factor in SLIMMER:
-        yield problem.units(units_of_denser_bodies(feasible, scale, factor))
-
-
 def _smallest_known_margin(
     question: Question, scale: Units, known: Mapping[int, Fraction]
 ) -> float:
@@ -174,7 +156,8 @@ def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> 
         return None
     feasible = question.feasible.with_margin(question.margin)
     point = np.array(exact, dtype=np.float64)
-    certificate = question.certify_feasible(exact) if feasible.contains(point) else None
+    given = not problem.feasible.constraints and not feasible.convex  # floats would only round
+    certificate = question.certify_feasible(exact) if given or feasible.contains(point) else None
     if certificate is None:
         return None
     margin = min(scale.margins(feasible, point).tolist())

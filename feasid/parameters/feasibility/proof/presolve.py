@@ -39,6 +39,9 @@ ROUNDING = 1e-9
 NO_PART = Fraction(1, 10**13)
 """Least weight of an equation in a combination, by least squares; smaller ones are rounding."""
 
+FEW = Fraction(1, 2**48)
+"""Sixteen units in the last place: rounding of inertias that were moved to a body's frame."""
+
 ALONE, TINY = 1e-100, 1e-50
 """Weight of a parameter that occurs in one equation only, and least size of a parameter that is
 zero."""
@@ -119,6 +122,27 @@ class PresolvedQuestion:
     def feasible(self) -> FeasibleSet:
         """The constraints that remain."""
         return self.elimination.inside
+
+    @property
+    def rounded(self) -> bool:
+        """Whether a given body is singular up to its rounding, and nothing else is violated."""
+        if self.wrong or self.question.margin:
+            return False
+        near = False
+        for k, block in enumerate(self.question.feasible.constraints):
+            if k in self.broken and isinstance(block, Linear):
+                return False
+            if k in self.places or isinstance(block, Linear) or not block.inertial:
+                continue
+            matrix, powers = block_value(block, self.known), block.powers
+            for sign in (1, -2):  # the rounding added, then subtracted
+                for i, power in enumerate(powers):
+                    alike = (abs(matrix[j][j]) for j in range(len(powers)) if powers[j] == power)
+                    matrix[i][i] += sign * FEW * max(alike)
+                if sign > 0 and definiteness(matrix) == "indefinite":
+                    return False
+            near = near or definiteness(matrix) == "indefinite"
+        return near
 
     @property
     def redundant_rows(self) -> tuple[int, ...]:
