@@ -153,7 +153,7 @@ def run_participant(
 def planned(quick: bool, seeds: dict[str, int]) -> Iterator[tuple[str, Callable[[], Task | None]]]:
     """Names and makers of the tasks; seeds are drawn once and kept with the results."""
     logs, robots = (QUICK_LOGS, QUICK_ROBOTS) if quick else (LOGS, ROBOTS)
-    rounds = 1 if quick else 2
+    rounds = 1 if quick else 4
     faults = QUICK_FAULTS if quick else tuple(f for f in FAULTS if f not in FOREIGN)
 
     def seed(key: str) -> int:
