@@ -18,7 +18,7 @@ from feasid.robot.formats.xml import LIMITS, parse_xml
 
 def robot_of_text(data, path="<text>", limits=LIMITS, **options):
     """The robot of a description that is given as bytes."""
-    description = read_description(parse_xml(data, path, limits), limits)
+    description = read_description(parse_xml(data, path, limits))
     return build_robot(description, Source(path, description.format, data), **options)
 
 

@@ -49,10 +49,9 @@ def refuse_arguments(arguments: argparse.Namespace, named: bool, why: str) -> No
     """Raise for arguments of base parameters where links of a file are meant, or nothing is."""
     if not named:
         raise InputError("neither FILE nor --beta and --robot were given")
-    if arguments.certificate:
-        raise InputError("--certificate belongs to --beta")
-    if arguments.solver:
-        raise InputError(f"--solver belongs to --beta: {why}")
+    for name in ("certificate", "solver"):
+        if getattr(arguments, name):
+            raise InputError(f"--{name} belongs to --beta: {why}")
     refuse_robot(arguments, "--beta")
 
 

@@ -69,7 +69,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     results: list[tuple[str, FileCheck | FeasidError]] = []
     for path in expand_patterns(arguments.files):
         try:
-            results.append((path, check_file(path)))
+            results.append((path, check_file(path, model=arguments.model or "")))
         except FeasidError as error:
             results.append((path, error))
     if arguments.format == "sarif":
@@ -123,6 +123,7 @@ def expand_patterns(patterns: Iterable[str]) -> list[str]:
 def _judge_bodies(arguments: argparse.Namespace) -> int:
     """Check the moving bodies instead, each the sum of its links."""
     from feasid.applications.inspection.check_and_correct import check
+    from feasid.robot.formats.load import load_robot
 
     as_json = arguments.format == "json"
     if arguments.control or arguments.strict or arguments.format not in ("text", "json"):
@@ -130,7 +131,7 @@ def _judge_bodies(arguments: argparse.Namespace) -> int:
     statuses, told = set(), []
     for path in expand_patterns(arguments.files):
         try:
-            verdict = check(path, bodies=True)
+            verdict = check(load_robot(path, model=arguments.model or ""))
         except FeasidError as error:
             print(f"{path}: {error}", file=sys.stderr)
             statuses.add("error")

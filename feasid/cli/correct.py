@@ -57,11 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     if arguments.beta is not None:
         return _correct_beta(arguments)
-    named = arguments.file is not None
-    beta.refuse_arguments(arguments, named, "links are corrected without a solver")
+    beta.refuse_arguments(arguments, bool(arguments.file), "links are corrected without a solver")
     check_writable(arguments.out, overwrite=arguments.overwrite)
     how = arguments.metric, arguments.margin, arguments.fill, arguments.total_mass, arguments.for_
-    done = correct_file(arguments.file, *how)
+    done = correct_file(arguments.file, *how, model=arguments.model or "")
     done.write(arguments.out, overwrite=arguments.overwrite)
     if arguments.json:
         changes = [c.to_dict() for c in done.changes]

@@ -103,6 +103,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None
     add("--gravity", metavar="X,Y,Z", help="gravity vector in the base frame [m/s^2]")
     add("--ignore", metavar="LIST", help="effects of the description that are left out")
     add("--use-mujoco", action="store_true", help="read the description by MuJoCo's compiler")
+    add("--model", metavar="NAME", help="which of several models of an SDF or USD file")
     add("--sidecar", choices=("yes", "no"), help="read FILE.feasid.json too; default yes")
 
 
@@ -206,7 +207,7 @@ def read_robot(arguments: argparse.Namespace) -> Robot:
                       lock=parse_locks(arguments.lock), gravity=parse_vector(arguments.gravity),
                       ignore=arguments.ignore.split(",") if arguments.ignore else (),
                       use_mujoco=arguments.use_mujoco,
-                      sidecar=arguments.sidecar != "no")  # fmt: skip
+                      sidecar=arguments.sidecar != "no", model=arguments.model or "")  # fmt: skip
 
 
 def robot_words(arguments: argparse.Namespace) -> list[str]:
@@ -214,15 +215,15 @@ def robot_words(arguments: argparse.Namespace) -> list[str]:
     words = ["--robot", arguments.robot]
     words += [argument_name(k) for k in ("floating", "use_mujoco") if getattr(arguments, k)]
     words += [word for entry in arguments.lock or () for word in ("--lock", entry)]
-    given = ((name, getattr(arguments, name)) for name in ("gravity", "ignore", "sidecar"))
+    given = ((name, getattr(arguments, name)) for name in ("gravity", "ignore", "sidecar", "model"))
     return [*words, *(f"--{name}={value}" for name, value in given if value)]
 
 
 def refuse_robot(arguments: argparse.Namespace, without: str) -> None:
     """Raise for arguments of a robot where none is asked about."""
-    names = ("robot", "floating", "lock", "gravity", "ignore", "use_mujoco", "sidecar")
-    given = [argument_name(name) for name in names if getattr(arguments, name)]
-    if given:
+    names = ["robot", "floating", "lock", "gravity", "ignore", "use_mujoco", "sidecar"]
+    names += ["model"] * (without == "--robot")  # files have models, too
+    if given := [argument_name(name) for name in names if getattr(arguments, name)]:
         raise InputError(f"{', '.join(given)} would be ignored without {without}")
 
 

@@ -95,7 +95,7 @@ def print_display(display: Display) -> None:
 
 OTHER_NAMES = (
     *("position", "velocity", "acceleration", "lock", "gravity", "floating", "ignore"),
-    *("use_mujoco", "sidecar", "overwrite", "force", "offset_origin"),
+    *("use_mujoco", "sidecar", "model", "overwrite", "force", "offset_origin"),
 )
 """Names that are spelled as arguments, too, though no table of options has them."""
 

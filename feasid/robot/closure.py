@@ -24,7 +24,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.core.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.couplings import LOOP_KINDS, Index, Loop
-from feasid.robot.inertia import skew
+from feasid.robot.rotations import exponentials
 from feasid.robot.tree import KinematicTree
 
 PASSIVE_COLUMN_SHARES = (0.1, 0.03, 0.01, 1e-3, 1e-4)
@@ -200,7 +200,7 @@ class LoopConditions:
             linear = np.einsum("ijn,j->in", rotation, screw[3:])
             twists[:3, k], twists[3:, k] = angular, linear + _cross(position, angular)
             rows.append(row)
-            moved, shifted = _screw_motion(screw, q[row])
+            moved, shifted = exponentials(np.outer(screw, q[row]))
             position = position + np.einsum("ijn,jn->in", rotation, shifted)
             rotation = np.einsum("ijn,jkn->ikn", rotation, moved)
         point = position + np.einsum("ijn,j->in", rotation, place)
@@ -212,21 +212,6 @@ def _cross(a: Array, b: Array) -> Array:
     return np.stack(
         [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     )
-
-
-def _screw_motion(screw: Array, q: Array) -> tuple[Array, Array]:
-    """Rotation (3, 3, N) and displacement (3, N) along a screw by q, shape (N,)."""
-    rate = float(np.linalg.norm(screw[:3]))
-    eye = np.eye(3)[:, :, None]
-    if rate == 0.0:
-        return np.repeat(eye, len(q), axis=2), screw[3:, None] * q
-    u, v = screw[:3] / rate, screw[3:] / rate
-    angle = rate * q
-    cross = skew(u)
-    square = cross @ cross
-    rotation = eye + np.sin(angle) * cross[:, :, None] + (1 - np.cos(angle)) * square[:, :, None]
-    shift = np.outer(v, angle) + np.outer(cross @ v, 1 - np.cos(angle))
-    return rotation, shift + np.outer(square @ v, angle - np.sin(angle))
 
 
 @dataclass(frozen=True, eq=False)

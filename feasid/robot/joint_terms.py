@@ -205,20 +205,3 @@ USUAL_FRICTION = ("viscous", "coulomb", "offset")  #: The words that a fit takes
 
 FURTHER_FRICTION = tuple(word for word in FRICTION if word not in USUAL_FRICTION)
 """The words that a fit takes where it is asked to, or where the log supports them."""
-
-
-def _check_term_table(terms: tuple[JointTerm, ...]) -> None:
-    """Refuse a table that contradicts itself, when it is imported."""
-    symbols = [term.symbol for term in terms]
-    for term in terms:
-        if symbols.count(term.symbol) > 1 or term.symbol in FEATURE_SYMBOLS:
-            raise ValueError(f"joint term {term.symbol!r} is there twice")
-        if term.bounded_by and term.bounded_by not in symbols:
-            raise ValueError(f"joint term {term.symbol!r} is bounded by {term.bounded_by!r}, which "
-                             "is no joint term")  # fmt: skip
-        if (term.kind == "inertia") != (term.varies_with == "ddq"):
-            raise ValueError(f"joint term {term.symbol!r}: inertia, and nothing else, varies with "
-                             "the acceleration")  # fmt: skip
-
-
-_check_term_table(JOINT_TERMS)

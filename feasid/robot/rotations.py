@@ -78,6 +78,26 @@ def exponential(twist: Array) -> tuple[Array, Array]:
     return rotation, share @ linear
 
 
+def exponentials(xi: Array) -> tuple[Array, Array]:
+    """Rotation (3, 3, N) and displacement (3, N) of the twists xi (6, N), angular part first.
+
+    Near zero angle the coefficients are their Taylor series, exact to rounding.
+    """
+    w, v = xi[:3], xi[3:]
+    square = np.einsum("in,in->n", w, w)
+    angle = np.sqrt(square)
+    small = angle < 1e-4
+    safe = np.where(small, 1.0, angle)
+    a = np.where(small, 1 - square / 6, np.sin(safe) / safe)
+    b = np.where(small, 0.5 - square / 24, (1 - np.cos(safe)) / safe**2)
+    c = np.where(small, 1 / 6 - square / 120, (safe - np.sin(safe)) / safe**3)
+    cross = np.moveaxis(inertia.skew(w.T), 0, -1)
+    cross2 = np.einsum("ijn,jkn->ikn", cross, cross)
+    eye = np.eye(3)[:, :, None]
+    rotation = eye + a * cross + b * cross2
+    return rotation, np.einsum("ijn,jn->in", eye + b * cross + c * cross2, v)
+
+
 def from_quaternion(q: Array) -> Array:
     """Rotation of a quaternion (w, x, y, z) of any length, shape (3, 3)."""
     w, x, y, z = (float(v) for v in np.asarray(q) / np.linalg.norm(q))

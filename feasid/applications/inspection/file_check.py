@@ -18,7 +18,7 @@ from feasid.core.errors import FeasidError
 from feasid.robot.formats.description import Description, Link
 from feasid.robot.formats.registry import read_description
 from feasid.robot.formats.terms import negative_notes
-from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
+from feasid.robot.formats.xml import parse_xml, read_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +138,15 @@ class FileCheck(Displayed):
         }
 
 
-def check_file(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> FileCheck:
+def check_file(path: str | os.PathLike[str], model: str = "") -> FileCheck:
     """Read a description file and judge every link and moving body of it, exactly.
 
-    Raises InputError: the file cannot be read. Raises LimitError: it is beyond `limits`.
+    `model`: which of several models of an SDF or USD file.
+
+    Raises InputError: the file cannot be read. Raises LimitError: it is too large.
     """
-    text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
-    return check_description(read_description(text, limits))
+    text = parse_xml(read_bytes(path), os.fspath(path), model=model)
+    return check_description(read_description(text))
 
 
 def check_description(description: Description) -> FileCheck:

@@ -18,7 +18,7 @@ from feasid.core.files import document_output, write_atomically
 from feasid.robot.formats.description import Changes, Description, Link, NewInertial
 from feasid.robot.formats.programs import find_program
 from feasid.robot.formats.registry import format_of_text
-from feasid.robot.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
+from feasid.robot.formats.xml import XmlText, parse_xml, read_bytes
 
 FILL_MASS = 1e-6  #: Mass [kg] given to a moving link that has none, on request.
 FILL_RADIUS = 1e-3  #: Its extent [m]: square root of second moment over mass.
@@ -75,19 +75,20 @@ def correct_file(
     fill: bool = False,
     total_mass: float | None = None,
     for_: str | None = None,
-    limits: ReadLimits = LIMITS,
+    model: str = "",
 ) -> FileCorrection:
     """Correct the infeasible links of a file, see `feasid.correct`; all others keep every byte.
 
-    `for_`: a program that shall load the file, see `feasid.robot.formats.programs`. `fill` gives
+    `for_`: a program that shall load the file, see `feasid.robot.formats.programs`. `model`: which
+    of several models of an SDF or USD file. `fill` gives
     `FILL_MASS` and `FILL_RADIUS`; `total_mass` [kg] is that of all links. Raises
     InputError: the file cannot be read, or an infeasible link cannot be corrected in this file;
     names it. Raises OutputError: the new text did not pass verification.
     """
     judge.check_distance(metric, margin)
-    text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
+    text = parse_xml(read_bytes(path), os.fspath(path), model=model)
     form = format_of_text(text)
-    description = form.read(text, limits)
+    description = form.read(text)
     old_check = check_description(description)
     changes: tuple[Change, ...] = ()
     # MuJoCo computes principal moments in floats and rejects A + B < C; others test the numbers.
@@ -103,11 +104,11 @@ def correct_file(
         changes += tuple(_fill_weightless(old_check, margin, {c.link.name for c in changes}))
     if total_mass is not None:
         changes = _scaled_links(old_check, changes, total_mass)
-    data, new_check = _patched(form, description, changes, limits)
+    data, new_check = _patched(text, form, description, changes)
     if total_mass is not None and new_check.infeasible:  # plates, whose decimals were rounded
         flat = {r.link.name for r in new_check.infeasible}
         changes = tuple(_thicker(c, metric, margin) if c.link.name in flat else c for c in changes)
-        data, new_check = _patched(form, description, changes, limits)
+        data, new_check = _patched(text, form, description, changes)
     _verify(old_check, new_check, changes)
     return FileCorrection(old_check, new_check, changes, data)
 
@@ -122,12 +123,12 @@ def _is_wrong(report: LinkReport, share: float, size: float) -> bool:
 
 
 def _patched(
-    form: Any, description: Description, changes: Sequence[Change], limits: ReadLimits
+    text: XmlText, form: Any, description: Description, changes: Sequence[Change]
 ) -> tuple[bytes, FileCheck]:
     """The file's text with these changes, and the verdict on it."""
     inertials = {c.link.name: NewInertial(c.new.mass, c.new.moments) for c in changes}
     data = form.patch(description, Changes(inertials))
-    return data, check_description(form.read(parse_xml(data, description.path, limits), limits))
+    return data, check_description(form.read(parse_xml(data, text.path, model=text.model)))
 
 
 def _thicker(change: Change, metric: str, margin: float) -> Change:

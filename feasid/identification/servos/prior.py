@@ -90,7 +90,7 @@ def described_gains(robot: Robot) -> dict[str, float]:
     """Gains of position servos that the robot's file or compiled model states, by joint."""
     source = robot.source
     if source is not None and source.format == "mujoco":
-        description = describe_mjmodel(source.reading["model"])
+        description = describe_mjmodel(source.reading["compiled"])
     else:
         description = reread_description(robot)
     stated = {} if description is None else description.motors

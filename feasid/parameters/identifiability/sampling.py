@@ -32,9 +32,9 @@ from feasid.parameters.identifiability.invariant_subspaces import ROOT2, cross_m
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.kinematics import coordinate_map
 from feasid.robot.dynamics.newton_euler import energy_regressors
-from feasid.robot.dynamics.spatial import exponential
 from feasid.robot.known import Index
 from feasid.robot.layout import coordinate_units, random_configurations
+from feasid.robot.rotations import exponentials
 
 MOTIONS = 12  #: Motions: more than a body has independent parameters per row that carries it.
 MOTIONS_PARTLY_MEASURED = 40
@@ -123,7 +123,7 @@ class RandomMotions:
                 # Also what a nonholonomic joint reaches by going to and fro.
                 reach = _lie_algebra_closure(screw)
                 twists[k] = rng.uniform(-np.pi, np.pi, (self.count, reach.shape[1])) @ reach.T
-        turn, shift = exponential(twists.reshape(-1, 6).T)
+        turn, shift = exponentials(twists.reshape(-1, 6).T)
         turn = np.moveaxis(turn, -1, 0).reshape(n, self.count, 3, 3)
         shift = shift.T.reshape(n, self.count, 3)
         rotation = m.rotations[:, None] @ turn

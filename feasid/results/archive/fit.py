@@ -58,8 +58,7 @@ Matrix = Annotated[Array, array("n", "n")]
 class SourceRecord:
     """Options by which a description was read; a written file is read back with them.
 
-    Its text is another member of the archive. A saved file never selects MuJoCo, which opens
-    meshes.
+    Its text is another member. A saved file never selects MuJoCo, which opens meshes.
     """
 
     format: str
@@ -67,6 +66,7 @@ class SourceRecord:
     lock: Mapping[str, Finite] = field(default_factory=dict)
     gravity: tuple[Finite, Finite, Finite] | None = None
     ignore: tuple[str, ...] = ()
+    model: str = ""
 
 
 @dataclass(frozen=True, eq=False)

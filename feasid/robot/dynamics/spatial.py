@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.robot.inertia import skew
+from feasid.robot.rotations import exponentials
 
 Entry = float | Array
 """A number for all samples, or one per sample (shape (N,))."""
@@ -111,32 +112,12 @@ def _cross_one(a: Array, b: Array) -> Array:
 def multi_dof_pose(home_rotation: Array, home_position: Array, motion: Array, q: Array) -> Pose:
     """Pose of a joint with several degrees of freedom: T(0) exp(Phi q), q of shape (n_d, N)."""
     xi = motion @ q
-    turn, shift = exponential(xi)
+    turn, shift = exponentials(xi)
     rotation = np.einsum("ij,jkn->ikn", home_rotation, turn)
     position = home_position[:, None] + home_rotation @ shift
     return Pose(
         tuple(tuple(rotation[k, r] for k in range(3)) for r in range(3)), tuple(position), None
     )
-
-
-def exponential(xi: Array) -> tuple[Array, Array]:
-    """Rotation (3, 3, N) and displacement (3, N) of the twists xi (6, N), angular part first.
-
-    Near zero angle the coefficients are their Taylor series, exact to rounding.
-    """
-    w, v = xi[:3], xi[3:]
-    square = np.einsum("in,in->n", w, w)
-    angle = np.sqrt(square)
-    small = angle < 1e-4
-    safe = np.where(small, 1.0, angle)
-    a = np.where(small, 1 - square / 6, np.sin(safe) / safe)
-    b = np.where(small, 0.5 - square / 24, (1 - np.cos(safe)) / safe**2)
-    c = np.where(small, 1 / 6 - square / 120, (safe - np.sin(safe)) / safe**3)
-    cross = np.moveaxis(skew(w.T), 0, -1)
-    cross2 = np.einsum("ijn,jkn->ikn", cross, cross)
-    eye = np.eye(3)[:, :, None]
-    rotation = eye + a * cross + b * cross2
-    return rotation, np.einsum("ijn,jn->in", eye + b * cross + c * cross2, v)
 
 
 def cross(a: Sequence[Entry], b: Array) -> Array:

@@ -29,7 +29,7 @@ from feasid.robot import inertia
 from feasid.robot.bodies import Limits
 from feasid.robot.formats.shapes import DRAWN, Drawing, Shape, primitives
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
-from feasid.robot.formats.xml import Element, ReadLimits, XmlText, shortest_decimal
+from feasid.robot.formats.xml import Element, XmlText, shortest_decimal
 from feasid.robot.rotations import from_rpy
 
 if TYPE_CHECKING:
@@ -48,10 +48,6 @@ class NeedsCompilerError(Exception):
     """Only the format's own compiler can compute a value; the message names it and its place."""
 
 
-def _identity_pose() -> PrecisePose:
-    return poses.identity(), [Decimal(0)] * 3
-
-
 @dataclass(frozen=True, eq=False)
 class ExactPose:
     """A frame in another frame: as floats, and to sixty digits when asked."""
@@ -60,7 +56,9 @@ class ExactPose:
     rotation: Array = field(default_factory=lambda: np.eye(3))
     position: Array = field(default_factory=lambda: np.zeros(3))  #: Shape (3,): see `rotation`.
     #: Computes rotation and position to sixty digits.
-    precise: Callable[[], PrecisePose] = field(default=_identity_pose, repr=False)
+    precise: Callable[[], PrecisePose] = field(
+        default=lambda: (poses.identity(), [Decimal(0)] * 3), repr=False
+    )
     #: The angles [rad] from which the rotation follows, as the file writes them.
     angles: tuple[str, ...] = ()
     #: The rotation for other angles; None where it does not follow from `angles` alone.
@@ -385,8 +383,8 @@ class Format:
     suffixes: tuple[str, ...]  #: Of paths, in lower case, with the dot.
     #: Symbols of the joint terms for which the format has a place, of ``Ia fv fc k``.
     holds: tuple[str, ...]
-    #: ``read(text, limits)`` returns a `Description`.
-    read: Callable[[XmlText, ReadLimits], Description]
+    #: ``read(text)`` returns a `Description`.
+    read: Callable[[XmlText], Description]
     #: ``patch(description, changes)`` returns the file with these numbers and every other byte as
     #: it was.
     patch: Callable[[Description, Changes], bytes]
@@ -401,6 +399,7 @@ class Format:
     holds_gravity: bool = False  #: See `holds_loops`.
     holds_forces: bool = False  #: See `holds_loops`.
     holds_servos: bool = False  #: See `holds_loops`.
+    several: bool = False  #: Whether a file may have several models, of which one is read.
     #: What programs give a link that states no mass; empty where it has none.
     default_mass: str = ""
     #: What programs do with a moving link without mass, of a file that may have one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,6 +36,7 @@ def load_robot(
     limits: ReadLimits = LIMITS,
     ignore: Iterable[str] = (),
     sidecar: bool = True,
+    model: str = "",
 ) -> Robot:
     """Read a robot from a URDF, MJCF, SDF or USD file; the content of the file decides which.
 
@@ -68,6 +70,8 @@ def load_robot(
         Also read the file's sidecar, in which `feasid.write` puts what the format cannot hold, and
         the table of loops in the same folder (``arm.urdf.loops.json``, see
         `feasid.robot.formats.sidecar`); False reads the file as other programs do.
+    model : str
+        Which of several models of an SDF file, or which prim of a USD file with several robots.
 
     Returns
     -------
@@ -97,8 +101,10 @@ def load_robot(
     robot = _from_memory(path, gravity, ignore)
     if robot is not None:
         return robot.locked(locks) if locks else robot
-    text = _parse_source(_find_robot_description(path), limits)
+    text = replace(_parse_source(_find_robot_description(path), limits), model=model)
     form = format_of_text(text)
+    if model and not form.several:
+        raise InputError(f"{text.path}: model={model!r} is for SDF and USD: {form.title} has one")
     reading = {
         "floating": floating,
         "lock": locks,
@@ -106,6 +112,7 @@ def load_robot(
         "use_mujoco": use_mujoco,
         "limits": limits,
         "ignore": tuple(ignore),
+        **({"model": model} if model else {}),
     }
     source = Source(text.path, form.name, text.data, text.notes, reading)
     if use_mujoco:
@@ -113,7 +120,7 @@ def load_robot(
             raise InputError(f"{text.path}: use_mujoco=True is not for {form.title}")
         description = form.compiled(text)
     else:
-        description = form.read(text, limits)
+        description = form.read(text)
         remember_description(source, description)
     robot = build_robot(description, source, floating, gravity, ignore)
     if sidecar and text.path != TEXT:
@@ -133,7 +140,7 @@ def _from_memory(model: Any, gravity: npt.ArrayLike | None, ignore: Iterable[str
         return build_robot(description, source, None, gravity, ignore)
     if hasattr(model, "body_inertia") and hasattr(model, "jnt_type"):  # mujoco.MjModel
         description = describe_mjmodel(model)
-        source = Source(description.path, "mujoco", b"", reading={"model": model})
+        source = Source(description.path, "mujoco", b"", reading={"compiled": model})
         return build_robot(description, source, None, gravity, ignore)
     return None
 

@@ -16,6 +16,7 @@ from feasid.core.errors import InputError, did_you_mean
 from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.formats.description import Description, Format
 from feasid.robot.formats.terms import LeftOut
+from feasid.robot.inertia import to_mass_com_inertia
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class TargetProgram:
     impossible: str = ""  #: What it does with an impossible inertia.
     #: Second moments that it takes for none, relative to their sum and in kg m^2.
     thin: tuple[float, float] = (0.0, 0.0)
+    least: float = 0.0  #: Smallest principal moment of a moving link that it takes [kg m^2].
     free_joints: bool = True  #: Joints of URDF that follow others, move by themselves there.
     floats: bool = True  #: A URDF's joint of type floating floats.
     usual: bool = True  #: It is named without being asked for.
@@ -52,6 +54,7 @@ PROGRAMS: Mapping[str, TargetProgram] = {
         massless="refused",
         impossible="refused",
         thin=(1e-9, 1e-14),
+        least=1e-15,
     ),
     "isaac": TargetProgram("Isaac Sim", {"usd": "Ia fv fc"}, free_joints=False),
     "pinocchio": TargetProgram("Pinocchio", {"urdf": "fv fc"}),
@@ -99,11 +102,14 @@ def unread_parts(
     for link in description.links if program.impossible else ():
         if not (link.by_geometry or link.is_harmless):
             yield LeftOut(f"link of impossible inertia, which is {program.impossible}", link.name)
-    if program.massless:
-        bare = [b.name for b in robot.bodies if b.inertial is not None and not b.inertial.any()]
-        yield from (
-            LeftOut(f"moving link without mass, which is {program.massless}", x) for x in bare
-        )
+    for body in robot.bodies if program.massless else ():
+        ten = body.inertial  # None: as in the file, where a shape may give a mass
+        links = [description.by_name.get(m.name) for m in body.members or (body,)]
+        heavy = any(x and (x.mass or (x.mass is None and x.drawings())) for x in links)
+        if not (heavy if ten is None else ten.any()):
+            yield LeftOut(f"moving link without mass, which is {program.massless}", body.name)
+        elif ten is not None and np.linalg.eigvalsh(to_mass_com_inertia(ten)[2])[0] < program.least:
+            yield LeftOut(f"moving link without inertia, which is {program.massless}", body.name)
     if form.name == "urdf":
         for body in robot.bodies if not program.floats else ():
             if body.floats:

@@ -22,7 +22,7 @@ from feasid.core.errors import FeasidError, InputError
 from feasid.robot.bodies import Member
 from feasid.robot.formats.description import Description, Format
 from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitives
-from feasid.robot.formats.xml import LIMITS, ReadLimits, XmlText, parse_xml
+from feasid.robot.formats.xml import XmlText, parse_xml
 
 if TYPE_CHECKING:
     from feasid.robot.description import Robot, Source
@@ -31,7 +31,7 @@ MAX_REMEMBERED = 4
 """Number of parsed descriptions that are kept, so that a text is not parsed again for each
 query."""
 
-_REMEMBERED: OrderedDict[tuple[str, str, bytes], Description | None] = OrderedDict()
+_REMEMBERED: OrderedDict[tuple[str, str, bytes, str], Description | None] = OrderedDict()
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
@@ -77,20 +77,21 @@ def _join_with_or(words: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}"
 
 
-def read_description(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+def read_description(text: XmlText) -> Description:
     """The description of a parsed file.
 
     Raises DescriptionError, UnsupportedJointError: names file, line, column, link or joint, and
     what is wrong there. Raises SecurityError, LimitError, InputError: an include from elsewhere; a
-    file beyond `limits`; an include that is missing.
+    file beyond its limits; an include that is missing.
     """
-    return format_of_text(text).read(text, limits)
+    return format_of_text(text).read(text)
 
 
 def remember_description(source: Source, description: Description) -> None:
     """Keep the description of a source for `reread_description`."""
-    _REMEMBERED[source.path, source.format, source.text] = description
-    _REMEMBERED.move_to_end((source.path, source.format, source.text))
+    key = source.path, source.format, source.text, source.reading.get("model", "")
+    _REMEMBERED[key] = description
+    _REMEMBERED.move_to_end(key)
     while len(_REMEMBERED) > MAX_REMEMBERED:
         _REMEMBERED.popitem(last=False)
 
@@ -104,10 +105,10 @@ def reread_description(robot: Robot) -> Description | None:
     source = robot.source
     if source is None or source.format not in FORMATS or not source.text:
         return None
-    key = source.path, source.format, source.text
+    key = source.path, source.format, source.text, source.reading.get("model", "")
     if key not in _REMEMBERED:
         try:
-            description = read_description(parse_xml(source.text, source.path))
+            description = read_description(parse_xml(source.text, source.path, model=key[3]))
         except FeasidError:
             return None
         remember_description(source, description)

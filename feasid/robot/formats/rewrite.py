@@ -35,7 +35,7 @@ from feasid.robot.formats.description import (
 )
 from feasid.robot.formats.shapes import Drawing, Mesh
 from feasid.robot.formats.terms import TERM_FIELDS, JointTerms, sum_drives
-from feasid.robot.formats.xml import LIMITS, flush_to_zero, parse_xml
+from feasid.robot.formats.xml import flush_to_zero, parse_xml
 from feasid.robot.joint_terms import TERMS
 from feasid.robot.rotations import compose, is_signed_permutation
 from feasid.robot.variants import SCREW_TOLERANCE
@@ -201,15 +201,15 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
     Raises InputError: a body that the file has no place for, or infeasible parameters; names the
     body. Raises OutputError: the new text does not read back as the robot, to `Format.agreement`.
     """
-    text = parse_xml(source.text, source.path)
-    old_description = form.read(text, LIMITS)
+    text = parse_xml(source.text, source.path, model=source.reading.get("model", ""))
+    old_description = form.read(text)
     inertials: dict[str, NewInertial] = {}
     for body in robot.bodies:
         inertials.update(inertials_to_write(old_description, body, form))
     terms = joint_terms_to_write(robot, form.holds)
     gravity = robot.gravity if form.holds_gravity else None
     data = form.patch(old_description, Changes(inertials, terms, gravity, extras))
-    new_description = form.read(parse_xml(data, text.path), LIMITS)
+    new_description = form.read(parse_xml(data, text.path, model=text.model))
     for old, new in zip(old_description.links, new_description.links, strict=True):
         if new.name in inertials:
             if new.mass is None or not new.is_harmless:
@@ -283,7 +283,7 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
                 body=body.name,
             )
     data = form.generate(robot, joint_terms_to_write(robot, form.holds), extras)
-    again = form.read(parse_xml(data), LIMITS)
+    again = form.read(parse_xml(data))
     floats = any(body.floats for body in robot.bodies) or None
     bodies = build_robot(again, Source("", form.name, data), floats).bodies
     bodies_by_joint = {b.name if b.floats else b.joint: b for b in bodies}

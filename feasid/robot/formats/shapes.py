@@ -275,14 +275,10 @@ def enclosing_polytope(points: Array) -> Polytope:
     return Polytope(normals, offsets, np.unique(cut.intersections.round(12), axis=0))
 
 
-def _polytope_normals() -> Array:
-    """Directions of all whole numbers up to two but for multiples of others, shape (74, 3)."""
-    integers = np.array([*product(range(-2, 3), repeat=3)])
-    integers = integers[(np.gcd.reduce(integers, axis=1) == 1) & ((integers**2).sum(axis=1) <= 6)]
-    return np.asarray(integers / np.linalg.norm(integers, axis=1, keepdims=True))
-
-
-DIRECTIONS = _polytope_normals()
+_GRID = np.array([*product(range(-2, 3), repeat=3)])
+_GRID = _GRID[(np.gcd.reduce(_GRID, axis=1) == 1) & ((_GRID**2).sum(axis=1) <= 6)]
+DIRECTIONS = _GRID / np.linalg.norm(_GRID, axis=1, keepdims=True)
+"""Directions of all whole numbers up to two but for multiples of others, shape (74, 3)."""
 
 
 def enclosing_capsule(points: Array) -> tuple[Array, Array, float]:

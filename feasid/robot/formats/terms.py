@@ -63,7 +63,9 @@ def sum_drives(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], d
         key, c = tuple(sorted(drive.coupling.items())), 1.0
         weights = dict.fromkeys(drive.symbols, 1.0)
         if len(key) == 1:
-            scaled = {s: _coefficient_scaling(s, key[0][1]) for s in drive.symbols}
+            ratio = key[0][1]
+            custom = 1.0 if ratio == 1.0 else None  # terms of the caller's own are not scaled
+            scaled = {s: TERMS[s].scaling(ratio) if s in TERMS else custom for s in drive.symbols}
             if None not in scaled.values():
                 ((joint, c),) = key
                 key, weights = ((joint, 1.0),), {s: w for s, w in scaled.items() if w is not None}
@@ -74,13 +76,6 @@ def sum_drives(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], d
         for symbol, value in terms.items():
             total[symbol] = total.get(symbol, 0.0) + weights.get(symbol, c) * value
     return out
-
-
-def _coefficient_scaling(symbol: str, ratio: float) -> float | None:
-    """`JointTerm.scaling`; for custom terms only if no scaling is needed."""
-    if symbol in TERMS:
-        return TERMS[symbol].scaling(ratio)
-    return 1.0 if ratio == 1.0 else None
 
 
 def term_notes(drives: Iterable[Drive]) -> Iterator[str]:

@@ -18,7 +18,6 @@ from feasid.robot.formats.description import NO_EXTRAS, Description, Extras, For
 from feasid.robot.formats.programs import programs_of, unread_parts, unread_symbols
 from feasid.robot.formats.registry import format_of_path, read_description, reread_description
 from feasid.robot.formats.rewrite import generate_file, patch_source
-from feasid.robot.formats.shapes import Mesh, Shape
 from feasid.robot.formats.sidecar import (
     loop_table_bytes,
     loop_table_path,
@@ -127,7 +126,9 @@ def write(
     content = file_bytes(robot, form, extras)
     if form.encode is not None:
         content = form.encode(content, target.suffix.lower())
-    files, new = {}, read_description(parse_xml(content, str(target)))
+    reading = described.source.reading if described.source and own is None else {}
+    text = parse_xml(content, str(target), model=reading.get("model", ""))
+    files, new = {}, read_description(text)
     if not (form.holds_loops or robot.is_tree):
         tied = {bond.first for bond in new.bonds if bond.kind == "joint"}
         table = loop_table_bytes(robot, tied)
@@ -143,7 +144,7 @@ def write(
         stale.unlink(missing_ok=True)
     parts = [] if own is None else [*_parts_left_out(own, new)]
     bare = [b.name for b in robot.bodies if b.inertial is not None and not b.inertial.any()]
-    parts += [LeftOut(form.massless, name) for name in bare if form.massless]
+    parts += [LeftOut(form.massless, name) for name in bare if form.massless and not for_]
     sidecar = str(beside) if beside_is_needed else None
     unread = {}
     for program in programs:
@@ -160,7 +161,11 @@ def write(
 def _parts_left_out(own: Description, new: Description) -> Iterator[LeftOut]:
     """Parts of the robot's own file that a new one does not have."""
     shapes, written = (
-        [(d.tag, _word_for(d.shape), link.name) for link in x.links for d in link.drawings()]
+        [
+            (d.tag, getattr(d.shape, "kind", "mesh" if d.shape else "unknown shape"), link.name)
+            for link in x.links
+            for d in link.drawings()
+        ]
         for x in (own, new)
     )
     count = Counter((tag, word) for tag, word, _ in written)
@@ -182,12 +187,6 @@ def _parts_left_out(own: Description, new: Description) -> Iterator[LeftOut]:
             if value is not None and getattr(joints[joint.name].limits, name) is None:
                 yield LeftOut(f"{name} limit", joint.name)
     yield from own.left_out
-
-
-def _word_for(shape: Shape | Mesh | None) -> str:
-    if isinstance(shape, Mesh):
-        return "mesh"
-    return "shape that is not known" if shape is None else shape.kind
 
 
 def format_of(robot: Robot, path: str | os.PathLike[str]) -> Format:

@@ -106,6 +106,8 @@ class XmlText:
     bom: bytes  #: See `encoding`.
     root: Element
     notes: tuple[str, ...] = ()  #: What is not XML and was read as other programs read it.
+    limits: ReadLimits = LIMITS  #: Of this file, and of those that it includes.
+    model: str = ""  #: Which of several models of the file is read.
 
     def spans(self, element: Element) -> tuple[dict[str, tuple[int, int]], int]:
         """Spans of the attribute values in `utf8`, and the offset behind the start tag's ``>``."""
@@ -196,8 +198,10 @@ NO_XML = {b"#usda": "usd", b"PXR-USDC": "usd"}
 """Beginnings of files that are not XML, and the tag of the root element used for them."""
 
 
-def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> XmlText:
-    """Parse a file's bytes.
+def parse_xml(
+    data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS, model: str = ""
+) -> XmlText:
+    """Parse a file's bytes, of which one `model` shall be read.
 
     Raises DescriptionError: not well-formed or not decodable; with line and column, or byte offset.
     Raises SecurityError: a document type declaration. Raises LimitError: larger or deeper than
@@ -209,7 +213,8 @@ def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> Xml
         raise DescriptionError(f"{path} is empty", path=path, line=1, column=1)
     for beginning, tag in NO_XML.items():
         if data.startswith(beginning):
-            return XmlText(path, data, b"", "utf-8", b"", Element(tag, {}, None, 0, 1))
+            root = Element(tag, {}, None, 0, 1)
+            return XmlText(path, data, b"", "utf-8", b"", root, (), limits, model)
     utf8, encoding, bom = _decode(data, path)
     notes: tuple[str, ...] = ()
     with _pause_garbage_collection():
@@ -224,7 +229,7 @@ def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> Xml
                 f"{path}:{error.data.get('line')}: a comment holds '--', which XML forbids; it is "
                 "read as other programs read it",
             )
-    return XmlText(path, data, utf8, encoding, bom, root, notes)
+    return XmlText(path, data, utf8, encoding, bom, root, notes, limits, model)
 
 
 def _comments_without_dashes(utf8: bytes) -> bytes:

@@ -259,7 +259,7 @@ def model_for_controls(columns: Sequence[Any], robot: Robot) -> Any:
     if not any(c.startswith("ctrl") for c in names) or any(c.startswith("tau") for c in names):
         return None
     if source.format == "mujoco":
-        return source.reading.get("model")
+        return source.reading.get("compiled")
     return compile_mjcf(parse_xml(source.text, source.path))
 
 

@@ -18,15 +18,7 @@ from feasid.core.errors import InputError, LimitError, SecurityError
 from feasid.core.files import is_regular
 from feasid.robot.formats.description import ExactPose, Joint
 from feasid.robot.formats.terms import LeftOut, UnmodelledEffect
-from feasid.robot.formats.xml import (
-    LIMITS,
-    TEXT,
-    Element,
-    ReadLimits,
-    XmlText,
-    parse_xml,
-    read_bytes,
-)
+from feasid.robot.formats.xml import TEXT, Element, XmlText, parse_xml, read_bytes
 
 
 class MjcfFiles:
@@ -36,9 +28,8 @@ class MjcfFiles:
     included once, as in MuJoCo. Nothing else is opened.
     """
 
-    def __init__(self, main: XmlText, limits: ReadLimits = LIMITS) -> None:
-        self.main = main
-        self.limits = limits
+    def __init__(self, main: XmlText) -> None:
+        self.main, self.limits = main, main.limits
         self.folder = Path(main.path).resolve().parent
         self.texts = {id(main.root): main}
         self.chain: dict[Path, str] = {Path(main.path).resolve(): main.path}

@@ -46,7 +46,7 @@ from feasid.robot.formats.mjcf.model import (
     unread_members,
 )
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, UnmodelledEffect
-from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
+from feasid.robot.formats.xml import Element, XmlText
 from feasid.robot.rotations import from_quaternion
 
 WORLD = "world"
@@ -65,9 +65,9 @@ FLAGS = {
 LINEAR = 2  #: Number of coefficients of a linear polynomial; further ones must be zero.
 
 
-def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+def describe_mjcf(text: XmlText) -> Description:
     """The description of a parsed main file; errors as of `registry.read_description`."""
-    return _MjcfReader(MjcfFiles(text, limits)).read()
+    return _MjcfReader(MjcfFiles(text)).read()
 
 
 MAIN = "main"  #: The class of elements that name none.

@@ -8,6 +8,7 @@ FORMAT = Format(
     roots=("sdf",),
     suffixes=(".sdf",),
     holds=("Ia", "fv", "fc", "k"),
+    several=True,
     default_mass="1 kg",
     read=import_when_called("feasid.robot.formats.sdf.read:describe_sdf"),
     patch=import_when_called("feasid.robot.formats.sdf.write:patch_sdf"),

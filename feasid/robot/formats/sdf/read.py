@@ -1,7 +1,8 @@
 """SDF files, read strictly: one model with its links, joints, frames and poses.
 
-Poses are given in frames by name (``relative_to``), which may be links, joints or frames; they are
-composed to sixty digits. Refused by name: models inside models and included ones, joints that no
+Poses are given in frames by name (``relative_to``), which may be links, joints, frames or models
+inside the model; they are composed to sixty digits. What a model inside the model holds has names
+that begin with its, as in ``gripper::finger``. Refused by name: included models, joints that no
 tree of links has, quaternions in poses, and inertias that Gazebo computes itself (``auto``).
 """
 
@@ -42,7 +43,7 @@ from feasid.robot.formats.shapes import (
     primitive_shape,
 )
 from feasid.robot.formats.terms import JointTerms, LeftOut, UnmodelledEffect
-from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
+from feasid.robot.formats.xml import Element, XmlText
 from feasid.robot.rotations import from_rpy
 
 MODEL, WORLD = "__model__", "world"
@@ -67,7 +68,7 @@ SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length
 
 KNOWN = {
     "model": ("link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable",
-              "enable_wind"),
+              "enable_wind", "model"),
     "link": ("inertial", "visual", "collision", "pose", "gravity", "self_collide", "kinematic",
              "must_be_base_link", "enable_wind"),
     "joint": ("parent", "child", "pose", "axis", "drake:rotor_inertia", "drake:gear_ratio"),
@@ -79,9 +80,7 @@ Rigid = poses.PrecisePose
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """A named frame: its pose in another frame, and for joints and frames the link that it is
-    attached to.
-    """
+    """A named frame: its pose in another frame, and for all but links what it is attached to."""
 
     base: str
     pose: Rigid
@@ -90,7 +89,7 @@ class _Frame:
     attached: str = ""
 
 
-def describe_sdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+def describe_sdf(text: XmlText) -> Description:
     """The description of a parsed SDF file's model; errors as of `registry.read_description`."""
     return _SdfReader(text).read()
 
@@ -111,26 +110,44 @@ class _SdfReader:
     def find_model(self) -> Element:
         root, text = self.text.root, self.text
         worlds = root.all("world")
-        for parent in (root, *worlds):
-            for element in parent.all("include"):
-                text.fail("<include> is not read: only the file itself is opened", element)
-        models = [*root.all("model"), *(m for world in worlds for m in world.all("model"))]
+        models = [m for place in (root, *worlds) for m in place.all("model")]
         movable = [m for m in models if not self.child_flag(m, "static")] or models
+        if text.model:
+            movable = [m for m in models if m.attributes.get("name") == text.model]
+        for element in root.walk() if not models else ():
+            if element.tag == "include":
+                self.fail_include(element)
         if len(worlds) > 1 or len(movable) != 1:
-            names = ", ".join(quote(m.attributes.get("name", "")) for m in movable[:6])
-            text.fail(f"needs one model that is not static, has {len(movable)}: {names}", root)
+            which = f"called {text.model!r}" if text.model else "that may move"
+            names = ", ".join(quote(m.attributes.get("name", "")) for m in models[:6])
+            text.fail(
+                f"{len(worlds)} worlds and {len(movable)} models {which}, of {names}: one of each "
+                "is read: say which -> load_robot(..., model='name')",
+                root,
+            )
+        name = movable[0].attributes.get("name", "")
+        for joint in (j for world in worlds for j in world.all("joint")):
+            ends = [text.content(e).strip() for e in joint.children if e.tag in ("parent", "child")]
+            if name in {end.split("::")[0] for end in ends}:
+                text.fail(f"model {name!r} hangs on a joint of the world: not read", joint)
         return movable[0]
 
+    def fail_include(self, element: Element) -> NoReturn:
+        uri = quote(self.child_text(element, "uri", "model"))
+        what = f"<include> {uri} is not read: only the file itself is opened"
+        self.text.fail(f"{what}; gz sdf -p FILE writes all into one", element)
+
     def read(self) -> Description:
-        model = self.model
-        for tag in ("model", "include"):
-            for element in model.all(tag):
-                name = quote(element.attributes.get("name", ""))
-                self.text.fail(f"<{tag}> {name} inside a model is not read", element)
-        if "placement_frame" in model.attributes:
-            self.text.fail("placement_frame= is not read", model, "placement_frame")
-        links, joints = self.named_elements(model, "link"), self.named_elements(model, "joint")
+        model, self.models = self.model, [self.model]
+        for part in self.models:  # grows by the models inside each
+            self.models += part.all("model")
+            if "placement_frame" in part.attributes:
+                self.text.fail("placement_frame= is not read", part, "placement_frame")
+            for element in part.all("include"):
+                self.fail_include(element)
+        links, joints = self.named_elements("link"), self.named_elements("joint")
         self.place_frames(links, joints)
+        self.joints = joints
         self.kinds = {name: self.joint_kind(name, element) for name, element in joints.items()}
         above = self.find_parents(joints)
         roots = [name for name in links if name not in above]
@@ -173,12 +190,24 @@ class _SdfReader:
 
     # -- numbers and names ----------------------------------------------------------------------
 
-    def named_elements(self, parent: Element, tag: str) -> dict[str, Element]:
+    def scoped(self, name: str, element: Element) -> str:
+        """The full name of what an element names: that of its model inside the model, and its."""
+        scope, above = "", element.parent
+        while element is not self.model and above is not None and above is not self.model:
+            if above.tag == "model":
+                scope = f"{above.attributes.get('name', '')}::{scope}"
+            above = above.parent
+        if name == MODEL:
+            return scope.removesuffix("::") or MODEL
+        return name if name in ("", WORLD) else scope + name
+
+    def named_elements(self, tag: str) -> dict[str, Element]:
         elements: dict[str, Element] = {}
-        for element in parent.all(tag):
+        for element in (e for part in self.models for e in part.all(tag)):
             name = element.attributes.get("name", "")
             if not name or len(name) > MAX_NAME:
                 self.text.fail(f"a <{tag}> needs a name of 1 to {MAX_NAME} characters", element)
+            name = self.scoped(name, element)
             if name in elements or name in self.frames or name in (WORLD, MODEL):
                 self.text.fail(f"{tag} {name!r}: the name is defined twice, or reserved", element)
             elements[name] = element
@@ -236,29 +265,38 @@ class _SdfReader:
             )
         if attributes.get("frame"):
             self.fail(owner, "frame= is of SDF 1.6: write relative_to=", element)
-        values = self.numbers(element, 6, owner)
+        empty = not self.text.content(element).strip()  # it only says what it is relative to
+        values = (Number.parse("0"),) * 6 if empty else self.numbers(element, 6, owner)
         degrees = attributes.get("degrees", "false") in ("1", "true")
         angles = [n.exact for n in values[3:]]
         if degrees:
             angles = [Fraction(poses.PI) * a / 180 for a in angles]
         place = [poses.to_decimal(n.exact) for n in values[:3]]
         tokens = () if degrees else tuple(n.text for n in values[3:])
-        return (poses.from_rpy(angles), place), tokens, attributes.get("relative_to", "")
+        base = self.scoped(attributes.get("relative_to", ""), parent)
+        return (poses.from_rpy(angles), place), tokens, base
 
     def place_frames(self, links: dict[str, Element], joints: dict[str, Element]) -> None:
         """Collect all frames, and place each in the model's."""
         for name, element in links.items():
             pose, angles, base = self.pose(element, f"link {name}")
-            self.frames[name] = _Frame(base or MODEL, pose, angles, element)
+            self.frames[name] = _Frame(base or self.scoped(MODEL, element), pose, angles, element)
+        for name, element in self.named_elements("model").items():
+            pose, angles, base = self.pose(element, f"model {name}")
+            first = next((n for n in links if n.startswith(f"{name}::")), MODEL)
+            stated = element.attributes.get("canonical_link", "")
+            attached = f"{name}::{stated}" if stated else first
+            base = base or self.scoped(MODEL, element)
+            self.frames[name] = _Frame(base, pose, angles, element, attached)
         for name, element in joints.items():
             if name in self.frames:
                 self.text.fail(f"joint {name!r} has the name of a link", element, joint=name)
             pose, angles, base = self.pose(element, f"joint {name}")
-            child = self.child_text(element, "child", f"joint {name}")
+            child = self.scoped(self.child_text(element, "child", f"joint {name}"), element)
             self.frames[name] = _Frame(base or child, pose, angles, element, child)
-        for name, element in self.named_elements(self.model, "frame").items():
+        for name, element in self.named_elements("frame").items():
             pose, angles, base = self.pose(element, f"frame {name}")
-            attached = element.attributes.get("attached_to", "") or MODEL
+            attached = self.scoped(element.attributes.get("attached_to", "") or MODEL, element)
             self.frames[name] = _Frame(base or attached, pose, angles, element, attached)
         pose, _, base = self.pose(self.model, "model pose")
         if base and base != WORLD:
@@ -312,7 +350,7 @@ class _SdfReader:
             visited.add(name)
             name = self.frames[name].attached
         if name == MODEL:
-            first = next((e.attributes["name"] for e in self.model.all("link")), "")
+            first = next((n for n, f in self.frames.items() if not f.attached), "")
             name = self.model.attributes.get("canonical_link", first)
         if name != WORLD and (name not in self.frames or self.frames[name].attached):
             hint = did_you_mean(name, [n for n, f in self.frames.items() if not f.attached])
@@ -328,10 +366,11 @@ class _SdfReader:
             ends = [self.child_text(element, end, f"joint {name}") for end in ("parent", "child")]
             if not all(ends):
                 self.fail(f"joint {name}", "needs a <parent> and a <child>", element)
-            parent, child = (self.link_of_frame(end, element) for end in ends)
+            parent, child = (self.link_of_frame(self.scoped(x, element), element) for x in ends)
             if child == WORLD or child in above:
                 what = "the world" if child == WORLD else f"{child!r}, as {above[child][1]!r} does"
-                self.fail(f"joint {name}", f"carries {what}: loops are not read from SDF", element)
+                advice = "loops are not read from SDF: move this joint into FILE.loops.json"
+                self.fail(f"joint {name}", f"carries {what}: {advice}", element)
             above[child] = (parent, name)
         return above
 
@@ -457,13 +496,13 @@ class _SdfReader:
             direction = np.array([n.value for n in self.numbers(xyz, 3, owner)])
             if not direction.any():
                 self.fail(owner, "the axis is zero", xyz)
-        frame_name = "" if xyz is None else xyz.attributes.get("expressed_in", "")
+        frame_name = "" if xyz is None else self.scoped(xyz.attributes.get("expressed_in", ""), xyz)
         if self.version < MODEL_FRAME_AXES or (
             self.version < EXPRESSED_AXES
             and axis is not None
             and self.child_flag(axis, "use_parent_model_frame")
         ):
-            frame_name = MODEL
+            frame_name = self.scoped(MODEL, self.joints[name])
         if frame_name and frame_name not in self.absolute:
             hint = did_you_mean(frame_name, self.frames)
             self.fail(
@@ -481,7 +520,7 @@ class _SdfReader:
             mimic = None if axis is None else self.single_child(axis, "mimic", owner)
             if mimic is None:
                 continue
-            leader = mimic.attributes.get("joint", "")
+            leader = self.scoped(mimic.attributes.get("joint", ""), mimic)
             if leader not in joints or self.kinds[leader] not in ("revolute", "prismatic"):
                 hint = did_you_mean(leader, joints)
                 self.fail(owner, f"follows {quote(leader)}, not a moving joint{hint}", mimic)
@@ -509,7 +548,7 @@ class _SdfReader:
                 )
 
     def unread_elements(self) -> Iterator[LeftOut]:
-        for element in (self.model, *self.model.children):
+        for element in (e for part in self.models for e in (part, *part.children)):
             for child in element.children if element.tag in KNOWN else ():
                 if child.tag not in KNOWN[element.tag]:
                     owner = element.attributes.get("name", "")

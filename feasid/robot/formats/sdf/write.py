@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from feasid.core.arrays import Array
+from feasid.core.errors import InputError
 from feasid.core.exact.numbers import Number
 from feasid.robot.bodies import Body, Member, lumped_parameters, place_member
 from feasid.robot.couplings import Coupling
@@ -179,8 +180,12 @@ def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
 
     Raises UnsupportedJointError: a joint that SDF does not have: helical or planar.
     Raises InputError: a body without parameters, or with infeasible ones; a joint that follows
-    several.
+    several, or a name of a model inside a model.
     """
+    names = [*robot.joints, *(b.name for b in robot.bodies), *(m.name for m in robot.fixed)]
+    names += [m.name for b in robot.bodies for m in b.members]
+    if inner := next((name for name in names if "::" in name), ""):
+        raise InputError(f"{inner!r}: names of a new SDF file hold no '::': rename it in its file")
     follow = {c.joint: c for c in robot.couplings}
     space = DRAKE if any(t.inertia for t in terms.values()) else {}
     base = next((m for m in robot.fixed if m.name not in {WORLD, *robot.joints}), None)

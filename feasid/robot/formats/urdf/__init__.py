@@ -8,10 +8,10 @@ FORMAT = Format(
     roots=("robot",),
     suffixes=(".urdf",),
     holds=("fv", "fc"),
-    massless="mass of a moving link, without which MuJoCo rejects the file and Gazebo omits it",
     read=import_when_called("feasid.robot.formats.urdf.read:describe_urdf"),
     patch=import_when_called("feasid.robot.formats.urdf.write:patch_urdf"),
     generate=import_when_called("feasid.robot.formats.urdf.write:generate_urdf"),
     prepare=import_when_called("feasid.robot.variants:with_axis_frames"),
+    massless="mass of a moving link, without which MuJoCo rejects the file and Gazebo omits it",
     extensions=("drake", "mujoco"),
 )

@@ -30,7 +30,7 @@ from feasid.robot.formats.description import (
 )
 from feasid.robot.formats.shapes import DRAWN, Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import JointTerms, LeftOut
-from feasid.robot.formats.xml import LIMITS, Element, ReadLimits, XmlText
+from feasid.robot.formats.xml import Element, XmlText
 from feasid.robot.rotations import from_rpy
 
 KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "",
@@ -68,7 +68,7 @@ class _Joint:
     mimic: tuple[Element, str, tuple[float, float]] | None = None
 
 
-def describe_urdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+def describe_urdf(text: XmlText) -> Description:
     """The description of a parsed URDF file; errors as of `registry.read_description`."""
     return _UrdfReader(text).read()
 
@@ -344,8 +344,13 @@ class _UrdfReader:
                     first_line=first.element.line,
                 )
             carried[joint.child] = joint
-        self.check_cycle(links, carried)
         roots = [link for name, link in links.items() if name not in carried]
+        parents = {name: joint.parent for name, joint in carried.items()}
+        hung = {*depth_first((x.attributes["name"] for x in roots), parents)}
+        if cycle := [name for name in links if name not in hung]:
+            joint = carried[cycle[0]]
+            message = f"joints form a cycle: no root carries link {cycle[0]!r} of {joint.name!r}"
+            self.text.fail(message, joint.element, joint=joint.name)
         if len(roots) > 1:
             self.text.fail(
                 f"link {roots[1].attributes['name']!r} and link "
@@ -371,28 +376,6 @@ class _UrdfReader:
                 joint=joint.name,
                 link=joint.parent,
             )
-
-    def check_cycle(self, links: dict[str, Element], carried: dict[str, _Joint]) -> None:
-        safe: set[str] = set()
-        for name in links:
-            way: list[str] = []
-            visited: set[str] = set()
-            while name in carried and name not in safe:
-                if name in visited:
-                    cycle = [*way[way.index(name) :], name]
-                    joint, last_joint = carried[name], carried[cycle[1]]
-                    self.text.fail(
-                        f"joints form a cycle through links {' <- '.join(map(repr, cycle[:6]))}: "
-                        f"joint {joint.name!r} here and joint {last_joint.name!r} on line "
-                        f"{last_joint.element.line}",
-                        joint.element,
-                        joint=joint.name,
-                        first_line=last_joint.element.line,
-                    )
-                visited.add(name)
-                way.append(name)
-                name = carried[name].parent
-            safe.update(way)
 
 
 def unread_elements(root: Element) -> Iterator[LeftOut]:

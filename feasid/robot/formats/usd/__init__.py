@@ -8,6 +8,7 @@ FORMAT = Format(
     roots=("usd",),
     suffixes=(".usda", ".usd", ".usdc"),
     holds=("Ia", "fv", "fc"),
+    several=True,
     default_mass="1 kg, or the mass of its shapes",
     read=import_when_called("feasid.robot.formats.usd.read:describe_usd"),
     patch=import_when_called("feasid.robot.formats.usd.write:patch_usd"),

@@ -30,11 +30,12 @@ from feasid.robot.formats.description import (
     ExactPose,
     Joint,
     Link,
+    depth_first,
     pose_of_floats,
 )
 from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import FLOATING_JOINT, NO_TERMS, JointTerms, LeftOut
-from feasid.robot.formats.xml import ReadLimits, XmlText
+from feasid.robot.formats.xml import XmlText
 from feasid.robot.rotations import from_quaternion
 
 BINARY = b"PXR-USDC"  #: First bytes of a binary layer.
@@ -178,11 +179,16 @@ class _Reader:
         length = geom.GetStageMetersPerUnit(self.stage)
         self.units = StageUnits(length, physics.GetStageKilogramsPerUnit(self.stage))
         prims = [*self.stage.Traverse()]
+        every = [p for p in prims if p.HasAPI(physics.RigidBodyAPI)]
+        if text.model:
+            prims = [p for p in prims if text.model in str(p.GetPath()).split("/")]
         bodies = [p for p in prims if p.HasAPI(physics.RigidBodyAPI)]
         if not bodies:
-            raise refused_layer(self.path, "no prim with PhysicsRigidBodyAPI")
+            below = f" below {text.model!r}" if text.model else ""
+            raise refused_layer(self.path, f"no prim with PhysicsRigidBodyAPI{below}")
         self.names = _distinct_names(bodies)
         self.bodies = {str(p.GetPath()): p for p in bodies}
+        self.others = {str(p.GetPath()) for p in every} - {*self.bodies}
         joints = [p for p in prims if p.IsA(physics.Joint)]
         self.joint_names = _distinct_names(joints)
         self.left_out: list[LeftOut] = []
@@ -244,7 +250,10 @@ class _Reader:
             axis = prim.GetAttribute("physics:axis")
             letter = str(axis.Get()) if axis.IsValid() else "X"
             return UsdJoint(path, KINDS[name], INSTANCES.get(KINDS[name], ""), letter)
-        free = [x for x in SIX if name == "PhysicsJoint" and not _is_locked(prim, x)]
+        free = []
+        for axis in SIX if name == "PhysicsJoint" else ():  # locked: limits exclude each other
+            ends = [prim.GetAttribute(f"limit:{axis}:physics:{x}").Get() for x in ("low", "high")]
+            free += [] if None not in ends and ends[0] > ends[1] else [axis]
         kinds = {(): "fixed", SIX[3:]: "spherical", SIX: "floating"}
         if len(free) == 1:
             turning = free[0].startswith("rot")
@@ -263,6 +272,8 @@ class _Reader:
     def _body_of(self, relation: Any) -> str:
         target = next(iter(relation.GetTargets()), None)
         while target is not None and str(target) not in self.bodies and not target.isEmpty:
+            if str(target) in self.others:
+                raise refused_layer(self.path, f"a joint hangs on {target}, of another model")
             if target.IsAbsoluteRootPath():
                 return ""
             target = target.GetParentPath()
@@ -273,18 +284,12 @@ class _Reader:
         roots = [p for p in self.bodies if p not in self.hinges]
         hung = [p for p, hinge in self.hinges.items() if not hinge.parent]
         if len(roots) != 1 and not (hung and self.anchors.issuperset(roots)):
-            names = ", ".join(roots[:4])
             raise refused_layer(
-                self.path, f"{len(roots)} bodies hang on no joint ({names}); a robot has one"
+                self.path,
+                f"{len(roots)} bodies hang on no joint ({', '.join(roots[:4])}); a robot has one: "
+                "say which -> load_robot(..., model='prim')",
             )
-        order, waiting = [], [*roots, *hung]
-        children: dict[str, list[str]] = {}
-        for child, hinge in self.hinges.items():
-            children.setdefault(hinge.parent, []).append(child)
-        while waiting:
-            path = waiting.pop(0)
-            order.append(path)
-            waiting += children.get(path, [])
+        order = [*depth_first([*roots, *hung], {p: h.parent for p, h in self.hinges.items()})]
         if len(order) < len(self.bodies):
             raise refused_layer(self.path, "joints form a loop")
         links = tuple(self._link(path) for path in self.bodies)
@@ -555,12 +560,6 @@ def torque_unit(units: StageUnits, kind: str) -> float:
     return units.mass * units.length ** (2 if kind == "revolute" else 1)
 
 
-def _is_locked(prim: Any, axis: str) -> bool:
-    """Whether a joint of six axes does not move along this one: its limits exclude each other."""
-    low, high = (prim.GetAttribute(f"limit:{axis}:physics:{end}").Get() for end in ("low", "high"))
-    return low is not None and high is not None and low > high
-
-
 def term_attributes(units: StageUnits, joint: UsdJoint) -> dict[str, tuple[str, float]]:
     """Attribute and unit in SI of every joint term that PhysX's schema holds.
 
@@ -588,7 +587,7 @@ def _distinct_names(prims: list[Any]) -> dict[str, str]:
     return {path: name if count[name] == 1 else path.strip("/") for path, name in names.items()}
 
 
-def describe_usd(text: XmlText, limits: ReadLimits) -> Description:
+def describe_usd(text: XmlText) -> Description:
     """The description of a layer of USD.
 
     Raises DescriptionError: damaged, without rigid bodies, with several robots or loops. Raises
