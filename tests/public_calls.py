@@ -500,7 +500,7 @@ def calls(s):
     methods("ExcitationProblem", at_start, lambda: s.problem, lambda: {"z": s.problem.start})
     of_values = ("linear_values", "contains", "contains_strictly", "violations")
     methods("FeasibleSet", of_values, lambda: s.set, lambda: {"delta": s.fit.delta})
-    read = ("motion", "raw", "table")
+    read = ("motion", "table")
     methods("Recording", read, lambda: s.recording, lambda: {"robot": r})
     methods("Robot", ("coupling", "drive_columns"), lambda: s.terms, lambda: {"drive": 0})
     for kind in ("ComputedTorque", "CompiledDynamics"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.core.errors import MissingExtraError
+from feasid.core.errors import require
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.formats.load import load_robot
@@ -78,13 +78,8 @@ def lerobot_dataset(path: str = "episodes.parquet", episodes: int = 2) -> None:
 
     Gains are 60, 40 and 5 N m / rad; commands act 6 ms late.
     """
-    try:
-        mujoco, pa, pq = map(import_module, ("mujoco", "pyarrow", "pyarrow.parquet"))
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"simulated episodes need {error.name}: pip install 'feasid[mujoco,parquet]'"
-        ) from error
-
+    require("simulated episodes", "mujoco,parquet", "mujoco", "pyarrow")
+    mujoco, pa, pq = map(import_module, ("mujoco", "pyarrow", "pyarrow.parquet"))
     robot = load_robot("arm.urdf")
     write(truth(robot), "true_arm.xml", overwrite=True)
     spec = mujoco.MjSpec.from_file("true_arm.xml")

@@ -28,7 +28,7 @@ from feasid.logs.read.arrays import (
     frame_of_tuple,
     is_tuple_of_arrays,
 )
-from feasid.logs.read.formats import format_of, is_reduced, read_log
+from feasid.logs.read.formats import format_of, is_reduced, is_remote, read_log
 from feasid.logs.stream import first_rows, stream_log
 from feasid.logs.table import standard_table
 from feasid.options.complete import complete_options, select_options
@@ -110,7 +110,7 @@ class Recording:
             self.name = str(source)
             in_batches = not is_reduced(source) and format_of(source).batches is not None
             small = is_regular(source) and os.stat(source).st_size <= STREAMED_BYTES
-            self.streamed = in_batches and not small
+            self.streamed = in_batches and not small and not is_remote(source)
         else:
             self.name, self.streamed = "", False
             table = not hasattr(source, "collect") and hasattr(source, "columns")  # no lazy frames
@@ -193,35 +193,6 @@ class Recording:
             self._tables[key] = standard_table(table, robot.coordinates)
         return self._tables[key]
 
-    def raw(
-        self, robot: Robot, *, torque: Torque = True, **options: Unpack[ReadOptions]
-    ) -> Signals:
-        """Signals in SI units at the joints.
-
-        Parameters
-        ----------
-        robot : Robot
-        torque : bool or collection of str
-            Whether torques are needed, or the names of the joints whose torques are needed.
-        **options
-            `feasid.options.tables.ReadOptions`.
-
-        Returns
-        -------
-        Signals
-
-        Raises
-        ------
-        LogError, InputError
-            The log or an option is not usable; the message names what is wrong.
-        """
-        complete = complete_options(ReadOptions, options, "a log")
-        key = _signal_key(robot, torque, complete)
-        if key not in self._raws:
-            table = self.table(robot, complete["topic"])
-            self._raws[key] = robot, read_raw(table, robot, torque=torque, **complete)
-        return self._raws[key][1]
-
     def motion(
         self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
     ) -> Motion:
@@ -251,10 +222,24 @@ class Recording:
             if is_floating_log(table, robot):
                 motion = floating_runs(table, robot, complete, bool(torque))
             else:
-                raw = self.raw(robot, torque=torque, **select_options(ReadOptions, complete))
+                raw = read_signals(
+                    self, robot, torque=torque, **select_options(ReadOptions, complete)
+                )
                 motion = motion_from_signals(table, raw, robot, complete)
             self._motions[key] = robot, motion
         return self._motions[key][1]
+
+
+def read_signals(
+    log: Recording, robot: Robot, *, torque: Torque = True, **options: Unpack[ReadOptions]
+) -> Signals:
+    """Signals in SI units at the joints, not prepared; arguments as for `Recording.motion`."""
+    complete = complete_options(ReadOptions, options, "a log")
+    key = _signal_key(robot, torque, complete)
+    if key not in log._raws:
+        table = log.table(robot, complete["topic"])
+        log._raws[key] = robot, read_raw(table, robot, torque=torque, **complete)
+    return log._raws[key][1]
 
 
 def read_motions(
@@ -373,7 +358,7 @@ def blur_recording(
 ) -> Motion | None:
     """Motion of a log moved at random within its resolution; None where that is small."""
     complete = complete_options(LogOptions, options, "a log")
-    raw = log.raw(robot, torque=torque, **select_options(ReadOptions, complete))
+    raw = read_signals(log, robot, torque=torque, **select_options(ReadOptions, complete))
     known, steps = log.motion(robot, torque=torque, **options), signal_resolution(raw)
     rate = max(run.rate for run in known.runs)
     if not (known.cutoff and np.isfinite(rate)):

@@ -16,7 +16,7 @@ import feasid
 from feasid.core.errors import FeasidError
 from feasid.logs.checks import findings
 from feasid.logs.frame import prepare
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, read_signals
 from feasid.robot.formats.load import load_robot
 from feasid.robot.inertia import from_mass_com_inertia
 
@@ -57,7 +57,7 @@ def held_out(first, second, robot, options, sizes):
 def sizes_of(log, robot, options):
     """Root mean square of every joint's torque in a log."""
     reading = {k: v for k, v in options.items() if k in ("transmission", "offsets")}
-    torque = Recording.from_source(log).raw(robot, **reading).values["tau"]
+    torque = read_signals(Recording.from_source(log), robot, **reading).values["tau"]
     return np.sqrt(np.mean(torque**2, axis=0))
 
 

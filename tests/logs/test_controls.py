@@ -6,6 +6,7 @@ import pytest
 import feasid
 from feasid.core.errors import DescriptionError, LogError
 from feasid.identification.effects.log_findings import check_columns
+from feasid.logs.recording import read_signals
 
 pytest.importorskip("mujoco")
 
@@ -19,7 +20,7 @@ def without(log, *kinds):
 def test_controls_are_torques_exactly():
     model, log = simulated(seconds=3.0)
     for robot in (feasid.load_robot(model), feasid.load_robot(ACTUATED)):
-        got = feasid.Recording(without(log, "tau")).raw(robot).values["tau"]
+        got = read_signals(feasid.Recording(without(log, "tau")), robot).values["tau"]
         np.testing.assert_array_equal(got, log[["tau_a", "tau_b"]])
 
 
@@ -57,18 +58,18 @@ def test_forces_that_no_row_tells_are_refused(change, said):
     text = text.replace('biastype="affine" ', "") if 'biastype="user"' in text else text
     _, log = simulated(seconds=1.0)
     with pytest.raises(DescriptionError, match=said):
-        feasid.Recording(without(log, "tau")).raw(feasid.load_robot(text))
+        read_signals(feasid.Recording(without(log, "tau")), feasid.load_robot(text))
 
 
 def test_controls_that_a_log_lacks_are_named():
     model, log = simulated(seconds=1.0)
     robot = feasid.load_robot(model)
     with pytest.raises(LogError, match="'ctrl_B'"):
-        feasid.Recording(without(log, "tau").drop(columns="ctrl_B")).raw(robot)
+        read_signals(feasid.Recording(without(log, "tau").drop(columns="ctrl_B")), robot)
     names = {"ctrl_A": "ctrl_0", "ctrl_B": "ctrl_1", "q_a": "q_0", "q_b": "q_1"}
-    got = feasid.Recording(without(log, "tau", "dq").rename(columns=names)).raw(robot)
-    same = feasid.Recording(without(log, "tau", "dq")).raw(robot)
+    got = read_signals(feasid.Recording(without(log, "tau", "dq").rename(columns=names)), robot)
+    same = read_signals(feasid.Recording(without(log, "tau", "dq")), robot)
     np.testing.assert_array_equal(got.values["tau"], same.values["tau"])
     log.loc[3, "ctrl_A"] = np.nan
     with pytest.raises(LogError, match="row 3"):
-        feasid.Recording(without(log, "tau")).raw(robot)
+        read_signals(feasid.Recording(without(log, "tau")), robot)

@@ -11,6 +11,7 @@ from scipy.signal import savgol_filter
 import feasid
 from feasid.cli import main
 from feasid.core.errors import InputError
+from feasid.logs.recording import read_signals
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def test_a_log_is_played_back(folder):
         feasid.load_robot("arm.urdf"), played.online.rate, window=played.online.full,
         block=played.online.block,
     )  # fmt: skip
-    raw = feasid.Recording("log.csv").raw(again.robot)
+    raw = read_signals(feasid.Recording("log.csv"), again.robot)
     again.extend(raw.values["q"], raw.values["tau"], raw.values.get("dq"), raw.t)
     assert again.reduced.rows == played.online.reduced.rows
     a, b = (x.reduced.triangles[0] for x in (again, played.online))
@@ -46,7 +47,7 @@ def test_recorded_logs_hold_no_load_and_a_load_of_a_kilogram_is_found(name, part
     if not dataset.folder.is_dir():
         pytest.skip("datasets are in a checkout only")
     robot = feasid.load_robot(dataset.folder / dataset.robot, lock=dataset.lock)
-    log = feasid.Recording(dataset.folder / dataset.logs[part]).raw(robot)
+    log = read_signals(feasid.Recording(dataset.folder / dataset.logs[part]), robot)
     rate = 200.0
     online = feasid.OnlineFit(robot, rate, window=2000, block=25)
     q, tau, t = log.values["q"], log.values["tau"], log.t

@@ -12,6 +12,7 @@ import feasid
 from feasid.core.errors import LimitError, LogError
 from feasid.logs.lerobot import COUNTS, encoder_scale
 from feasid.logs.read.lerobot import MOST_INFO
+from feasid.logs.recording import read_signals
 from feasid.logs.servo import Servo, rows_at_stops
 from feasid.logs.stream import stream_log
 
@@ -105,7 +106,7 @@ def test_a_description_of_a_dataset_beyond_its_limit_is_refused(tmp_path):
     with (folder / "meta" / "info.json").open("a") as file:
         file.write(" " * MOST_INFO)
     with pytest.raises(LimitError, match=str(MOST_INFO)):
-        feasid.Recording(folder).raw(arm())
+        read_signals(feasid.Recording(folder), arm())
 
 
 @pytest.mark.parametrize("file", ["data/chunk-000/episode_000000.parquet", "data/c-0/f-0.parquet"])
@@ -115,7 +116,7 @@ def test_positions_and_commands_are_in_radians_by_the_descriptions_zeros(tmp_pat
     robot, sizes = arm(), [round((b - a) / COUNT) for a, b in RANGES]
     states = [counts(s, k) for k, s in enumerate(sizes)]
     folder = dataset(tmp_path / "set", (unit, "0 .. 100"), states, sizes, file)
-    read = feasid.Recording(folder).raw(robot, servo=Servo(robot.joints))
+    read = read_signals(feasid.Recording(folder), robot, servo=Servo(robot.joints))
     truth = np.stack([low + s * COUNT for (low, _), s in zip(RANGES, states, strict=True)], axis=1)
     np.testing.assert_allclose(read.values["q"], truth, atol=2 * COUNT)
     np.testing.assert_allclose(read.values["tau"] - read.values["q"], 3 * COUNT, atol=COUNT / 10)
@@ -137,7 +138,7 @@ def test_a_joint_whose_unit_is_not_shown_is_asked_for(tmp_path):
     robot, still = arm(), np.full(900, 500)
     folder = dataset(tmp_path / "set", ("degrees", "0 .. 100"), [counts(900), still], (900, 900))
     with pytest.raises(LogError, match="'q_j1' is in 'LeRobot', which is no known unit"):
-        feasid.Recording(folder).raw(robot, servo={"kp": {"j0": 1.0, "j1": 1.0}})
+        read_signals(feasid.Recording(folder), robot, servo={"kp": {"j0": 1.0, "j1": 1.0}})
 
 
 def test_pieces_of_a_streamed_dataset_have_the_units_of_the_first(tmp_path):

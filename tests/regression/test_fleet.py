@@ -274,8 +274,12 @@ def test_a_folder_a_pattern_and_a_generator_are_logs(case, files, tmp_path):
     listed = feasid.reduce([tmp_path / "a.csv", tmp_path / "day 1" / "b.csv"], robot)
     for logs in (tmp_path, f"{tmp_path}/**/*.csv", (p for p in sorted(tmp_path.rglob("*.csv")))):
         assert feasid.reduce(logs, robot).to_bytes() == listed.to_bytes()
-    with pytest.raises(InputError, match=r"no file matches .*x\*"):
-        feasid.reduce(f"{tmp_path}/x*", robot)
+    pytest.importorskip("fsspec").filesystem("memory").put(str(tmp_path), "/all", recursive=True)
+    remote = feasid.reduce("memory://all/**/*.csv", robot)
+    assert remote.triangles[0].tobytes() == listed.triangles[0].tobytes()
+    for nothing in (f"{tmp_path}/x*", "memory://all/x*", "memory://all/x.csv", "nowhere://x.csv"):
+        with pytest.raises(InputError, match=r"x\*|no such file|cannot be read|not known"):
+            feasid.reduce(nothing, robot)
 
 
 def test_logs_that_are_reduced_from_files_do_not_stay_in_memory(files, case):

@@ -37,7 +37,7 @@ from feasid.identification.estimation.torque_scale import (
 )
 from feasid.identification.regression.reduce import Log, open_sources, reduce_groups
 from feasid.identification.regression.triangle import Reduced
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, read_signals
 from feasid.logs.units import unit_factor
 from feasid.options.complete import document_options, select_options
 from feasid.options.tables import LoadOptions, ReadOptions
@@ -153,7 +153,7 @@ def torque_constants(
     units, headers = options.get("units"), [""] * len(base.robot.coordinates)
     first = open_sources(log)[0]
     if units and isinstance(first, Recording):
-        layout = first.raw(base.robot, **select_options(ReadOptions, options)).layout
+        layout = read_signals(first, base.robot, **select_options(ReadOptions, options)).layout
         headers = [layout.header_unit("tau", k) for k in range(len(headers))]
     pairs = zip(base.robot.coordinates, headers, strict=True)
     ampere = tuple(unit_factor(units, "tau", j, h) if units else 1.0 for j, h in pairs)

@@ -18,7 +18,7 @@ from feasid.core.display import new_figure
 from feasid.core.errors import InputError, OutputError, did_you_mean
 from feasid.core.files import write_atomically
 from feasid.core.text import quote
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, read_signals
 from feasid.options.complete import check_options
 from feasid.options.tables import ReadOptions
 from feasid.robot.description import Robot
@@ -175,7 +175,7 @@ def replay(
     if robot is None:
         raise InputError("no robot: pass one, or attach it, log.attrs['robot'] = robot")
     robot = robot if isinstance(robot, Robot) else load_robot(robot)
-    raw = recording.raw(robot, **complete)
+    raw = read_signals(recording, robot, **complete)
     steps = np.diff(raw.t)
     if not steps.size or not (window is None or window > 0) or not interval > 0:
         raise InputError("a log of at least two rows, a window and an interval above 0 are needed")

@@ -43,7 +43,7 @@ from feasid.identification.estimation.noise import estimate_noise
 from feasid.identification.regression.low_pass import low_pass_motion
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.motion import Motion, Run
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, read_signals
 from feasid.logs.servo import Servo, delay_commands
 from feasid.options.complete import select_options
 from feasid.options.tables import ReadOptions
@@ -362,7 +362,7 @@ def simulate(
     motion = recording.motion(robot, **reading)
     commands = None
     if servo is not None:
-        asked = recording.raw(robot, **select_options(ReadOptions, reading)).values["tau"]
+        asked = read_signals(recording, robot, **select_options(ReadOptions, reading)).values["tau"]
         commands = [asked[run.rows] for run in motion.runs]
     task = SimulationWindows.from_motion(motion, horizons, windows, servo, commands)
     noise = fitted or robot

@@ -40,7 +40,7 @@ from feasid.logs.checks.findings import (
 )
 from feasid.logs.checks.velocity import WAYS
 from feasid.logs.floating import robot_floats
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, read_signals
 from feasid.logs.table import HEADER_UNITS, join_header_units
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
@@ -145,7 +145,7 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
         )
         if not likely:
             break
-        raw = search.log.raw(search.robot, **select_options(ReadOptions, search.options))
+        raw = read_signals(search.log, search.robot, **select_options(ReadOptions, search.options))
         suspects = [in_log_columns(f, raw, search.options) for f in likely]
         taken = next(
             (f for f in suspects[:MOST_TRIED] if search.accept([f], "preparation")), None
@@ -165,7 +165,8 @@ def _scale_findings(search: AdviceSearch, found: Sequence[Finding]) -> list[Find
     if note is None:
         return []
     joints, numbers = tuple(note.values["joints"]), {"factor": note.values["factor"]}
-    layout = search.log.raw(search.robot, **select_options(ReadOptions, search.options)).layout
+    options = select_options(ReadOptions, search.options)
+    layout = read_signals(search.log, search.robot, **options).layout
     columns = tuple(layout.column_name("tau", layout.coordinates.index(j)) for j in joints)
     return [Finding("scale", "warning", note, "", joints, columns, values=numbers)]
 

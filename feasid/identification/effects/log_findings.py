@@ -19,7 +19,7 @@ from feasid.logs.derivatives import MIN_SAMPLES
 from feasid.logs.floating import contact_from_option, imu_from_option, is_floating_log
 from feasid.logs.motion import Motion, Rows
 from feasid.logs.raw import Signals, unwrap_angles
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, read_signals
 from feasid.logs.units import unit_factor
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
@@ -42,7 +42,7 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
     try:
         if is_floating_log(df, robot):
             return _check_floating(recording, robot, asked)
-        raw = recording.raw(robot, **select_options(ReadOptions, asked))
+        raw = read_signals(recording, robot, **select_options(ReadOptions, asked))
     except LogError as error:
         return Diagnosis((_finding_of_error("columns", error),), len(df))
     numbers = {kind: np.where(np.isfinite(x), x, np.nan) for kind, x in raw.values.items()}

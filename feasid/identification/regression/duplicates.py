@@ -14,7 +14,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.files import is_regular
 from feasid.identification.regression.triangle import Reduced
-from feasid.logs.recording import Recording, content_digest, quick_fingerprint
+from feasid.logs.recording import Recording, content_digest, quick_fingerprint, read_signals
 from feasid.options.complete import select_options
 from feasid.options.tables import ReadOptions
 from feasid.robot.description import Robot
@@ -115,7 +115,7 @@ def find_shared_rows(
     def hashes(recording: Recording, options: Any) -> npt.NDArray[np.uint64]:
         """A hash per row of positions and torques."""
         torque = True if measured is None else measured
-        raw = recording.raw(robot, torque=torque, **select_options(ReadOptions, options))
+        raw = read_signals(recording, robot, torque=torque, **select_options(ReadOptions, options))
         cells = pd.DataFrame(np.hstack([raw.values["q"], raw.values["tau"]]))
         return np.asarray(pd.util.hash_pandas_object(cells, index=False), dtype=np.uint64)
 

@@ -27,7 +27,7 @@ from feasid.identification.regression.rows import RowFormer
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, read_signals
 from feasid.logs.servo import Servo, TorqueLimits, delay_commands, servo_term_signals
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
@@ -241,7 +241,7 @@ def _read_stretches(
     recording = Recording.from_source(log)
     as_logged = Servo(robot.joints, law=law)
     options = {**options, "servo": as_logged}
-    counted = recording.raw(robot, **select_options(ReadOptions, options)).values["q"]
+    counted = read_signals(recording, robot, **select_options(ReadOptions, options)).values["q"]
     for run in recording.motion(robot, **options).runs:
         window = GaussianLowPass(options["cutoff"], run.rate)
         centres = window.kept_rows(len(run), run.anchor, run.own)

@@ -15,10 +15,11 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 from feasid.core.arguments import checked
-from feasid.core.errors import InputError, LimitError, LogError, SecurityError
+from feasid.core.errors import FeasidError, InputError, LimitError, LogError, SecurityError, require
 from feasid.core.files import MOST_BYTES, STDIN, file_size, is_folder, missing_file_error
 from feasid.core.notes import Note, as_notes
 from feasid.logs.table import HEADER_UNITS, join_header_units, standard_table
@@ -147,7 +148,7 @@ def read_log(
     source : path, glob pattern, or sequence of paths
         ``.csv``, ``.txt``, ``.tsv`` (also ``.gz``), ``.parquet``, ``.npz``, ``.mat``, ``.h5``, a
         ROS 2 bag's folder or ``.mcap`` (see `feasid.logs.read.bags.read_bag`), a LeRobot
-        dataset's folder.
+        dataset's folder. A file at an address (``s3://``, ``https://``) is copied by fsspec.
         If there are several files, each is a run, named after the file.
     delimiter, decimal, names, allow_truncated
         Format of a CSV file; see `feasid.logs.read.csv.scan_csv`.
@@ -175,14 +176,11 @@ def read_log(
     LimitError
         A file is larger than `max_bytes`, or a compressed file expands to far more than its size.
     """
+    text = {"delimiter": delimiter, "decimal": decimal, "names": names}
+    how = LogReading(max_bytes, topic, joints, {**text, "allow_truncated": allow_truncated})
+    if is_remote(source):
+        return _read_remote(str(source), how)
     paths = _expand_paths(source)
-    text = {
-        "delimiter": delimiter,
-        "decimal": decimal,
-        "names": names,
-        "allow_truncated": allow_truncated,
-    }
-    how = LogReading(max_bytes, topic, joints, text)
 
     def read(path: Path) -> pd.DataFrame:
         return standard_table(format_of(path).read(path, how), tuple(joints))
@@ -192,6 +190,38 @@ def read_log(
     return _join_as_runs(paths, read)
 
 
+def is_remote(source: Any) -> bool:
+    """Whether this is an address such as ``s3://bucket/log.csv``, which fsspec opens."""
+    return isinstance(source, str) and "://" in source
+
+
+def _read_remote(address: str, how: LogReading) -> pd.DataFrame:
+    """Read a copy of a remote file, which is removed afterwards."""
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / Path(address).name
+        files = _open_remote(address)
+        try:
+            with files[0] as stream:
+                copy.write_bytes(stream.read(how.max_bytes + 1))
+        except OSError as error:
+            raise InputError(f"{address} cannot be read: {error}", path=address) from error
+        try:
+            return standard_table(format_of(copy).read(copy, how), tuple(how.joints))
+        except FeasidError as error:  # which names the copy
+            raise type(error)(str(error).replace(str(copy), address), path=address) from None
+
+
+def _open_remote(address: str) -> list[Any]:
+    """The remote files of an address or a pattern."""
+    require("a log elsewhere than on this machine", "cloud", "fsspec")
+    try:
+        if files := list(import_module("fsspec").open_files(address)):
+            return files
+    except (ImportError, ValueError, OSError) as error:
+        raise InputError(f"{address}: {error}", path=address) from error
+    raise InputError(f"no file matches {address!r}", path=address)
+
+
 def files_of_logs(source: str | os.PathLike[str]) -> list[str]:
     """The logs that a path names: itself, the matches of a pattern, or the files of a folder.
 
@@ -199,6 +229,8 @@ def files_of_logs(source: str | os.PathLike[str]) -> list[str]:
     """
     _import_readers()
     path = os.fspath(source)
+    if is_remote(path):
+        return [file.full_name for file in _open_remote(path)]
     if glob.has_magic(path) and not os.path.exists(path):
         return [str(match) for match in _expand_paths(path)]
     one_log = any(f.is_folder is not None and f.is_folder(Path(path)) for f in _FORMATS.values())
