@@ -255,7 +255,7 @@ class Subjects:
         return [
             *(self.base, self.problem, self.fit, self.fleet, self.loaded, self.replay, self.range),
             *(self.contact, self.reduced, self.repair, self.samples, self.motion, self.verdict),
-            *(self.set, self.loaded.to("franka"), self.replay.estimates[-1]),
+            *(self.set, self.loaded.to("franka", force=True), self.replay.estimates[-1]),
             f.compare(robot, robot), f.correct(self.full), f.diagnose(log, self.full),
             f.Finding("code", "warning", "message", "remedy"), self.fit.ranges(["upper.m"]),
             f.check(self.path), f.simulate(self.full, log, horizon=0.1),
@@ -450,7 +450,7 @@ def calls(s):
         "ExternalTorque.update": lambda: call(s.observer.update, t=0.0, q=one, dq=one, tau=one),
         "ExternalTorque.export_c": lambda: call(s.observer.export_c, path=s.new(".c")),
         "ContactEstimate.wrench": lambda: call(s.contact.wrench, link="upper"),
-        "Payload.to": lambda: call(s.loaded.to, maker="franka"),
+        "Payload.to": lambda: call(s.loaded.to, maker="franka", force=True),
         "OnlineFit.restore": lambda: call(s.online.restore, state=s.online.state()),
         "OnlineFit.save": lambda: call(s.online.save, path=s.new(".feasid")),
         "OnlineFit.update": lambda: call(s.online.update, q=one, tau=one),
@@ -500,8 +500,7 @@ def calls(s):
     methods("ExcitationProblem", at_start, lambda: s.problem, lambda: {"z": s.problem.start})
     of_values = ("linear_values", "contains", "contains_strictly", "violations")
     methods("FeasibleSet", of_values, lambda: s.set, lambda: {"delta": s.fit.delta})
-    read = ("motion", "table")
-    methods("Recording", read, lambda: s.recording, lambda: {"robot": r})
+    methods("Recording", ("motion", "table"), lambda: s.recording, lambda: {"robot": r})
     methods("Robot", ("coupling", "drive_columns"), lambda: s.terms, lambda: {"drive": 0})
     for kind in ("ComputedTorque", "CompiledDynamics"):
         for names, given in {

@@ -154,6 +154,12 @@ LINK = """<robot name="one"><link name="base"/><link name="p"><inertial><mass va
 <joint name="j" type="continuous"><parent link="base"/><child link="p"/></joint></robot>"""
 
 
+def test_a_limit_of_zero_on_a_first_moment_that_is_given_is_decided():
+    base = feasid.base_parameters(feasid.load_robot(LINK.format(1, *[0] * 6, 1, 1, 1)))  # about x
+    limits = {"com_box": {"p": ([-1.0, 0.0, -1.0], [1.0, 1.0, 1.0])}}
+    assert [feasid.check([1, y, 0], base, **limits).feasible for y in (0.1, -0.1)] == [True, False]
+
+
 @pytest.mark.parametrize(("mass", "moments", "status"), [
     (2, (0, 0, 0), "boundary"), (2, (0, 0.4, 0.4), "boundary"), (2, (0.1, 0.3, 0.4), "boundary"),
     (0, (0.1, 0.3, 0.4), "infeasible"), (-2, (0.2, 0.3, 0.4), "infeasible"),

@@ -64,11 +64,10 @@ def test_logs_of_one_day_and_name_are_two(world, tmp_path):
 
 
 def test_a_gain_that_grows_is_named_and_its_neighbours_are_not(store, world):
-    joint = world[0].joints[1]
-    assert not store.drift("a").notes
-    assert not store.drift("b").notes
+    assert not [*store.drift("a").notes, *store.drift("b").notes]
     (note,) = store.drift("drifts").notes
-    assert (note.code, note.values["kind"], note.values["place"]) == ("drift", "gain", joint)
+    named = note.code, note.values["kind"], note.values["place"]
+    assert named == ("drift", "gain", world[0].joints[1])
     assert note.values["size"] == pytest.approx(GAIN**3, abs=0.02)
 
 

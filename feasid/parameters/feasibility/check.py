@@ -148,9 +148,8 @@ def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> 
         )
     if values.shape != (nb,):
         own = ": check(robot.with_values(...)) judges standard parameters" * (values.shape == (n,))
-        raise InputError(
-            f"base parameters have shape {values.shape}, but there are {nb} of them{own}"
-        )
+        text = f"base parameters have shape {values.shape}, but there are {nb} of them"
+        raise InputError(text + own)
     index, labels = getattr(beta, "index", None), getattr(base, "expressions", None)
     if labels is not None and index is not None and not callable(index):
         # A Series that names its entries must name them in this order.
@@ -245,10 +244,8 @@ class Verdict(Displayed):
 
     @property
     def boundary(self) -> bool:
-        """Whether only limiting cases are possible: a rod, a point mass, no mass.
-
-        A proof says so. Where given inertias differ from it by their rounding only, the proof may
-        call them feasible or infeasible.
+        """Whether only limiting cases are possible: a rod, a point mass, no mass; up to rounding
+        of given inertias.
         """
         return self.status == "boundary"
 
@@ -432,9 +429,8 @@ class Verdict(Displayed):
         if self.boundary:
             lines.append("possible only with singular matrices: a rod, a point mass, no mass")
             if self.certificate is not None and self.certificate.claim != "boundary":
-                lines.append(
-                    f"the doubles are {self.certificate.claim}, by less than their rounding"
-                )
+                said = f"the doubles are {self.certificate.claim}, by less than their rounding"
+                lines.append(said)
         lines += self._impossible_masses
         lines += self._describe_disagreement
         if self.clash:

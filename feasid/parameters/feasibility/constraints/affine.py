@@ -89,6 +89,8 @@ class Linear:
         one = self.columns.ndim == 1 and self.columns.shape == self.coefficients.shape
         if not one or not _are_numbers(self):
             raise InputError(f"constraint {self.name!r} has arrays of other shapes or no numbers")
+        used = self.coefficients != 0  # a column without a weight would leave the row undecided
+        self.__dict__.update(columns=self.columns[used], coefficients=self.coefficients[used])
 
 
 def _are_numbers(constraint: Block | Linear) -> bool:

@@ -162,6 +162,15 @@ def constraint_units(feasible: FeasibleSet, mass: Array, length: Array, paramete
     return Units(mass, length, parameters, blocks, np.where(linear > 0, linear, 1.0))
 
 
+def denser_bodies(feasible: FeasibleSet, scale: Units, factor: float) -> Units:
+    """Units with bodies `factor` times heavier and smaller: first moments stay, inertias shrink."""
+    parameters = scale.parameters.copy()
+    for block in feasible.blocks:
+        if len(block.columns) == len(LENGTH_POWER) and block.kind in ("full", "semi"):
+            parameters[block.columns] *= factor ** (1.0 - LENGTH_POWER)
+    return constraint_units(feasible, scale.mass * factor, scale.length / factor, parameters)
+
+
 def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:
     """Unit of each inertial parameter, m l^p; 0 for joint terms; shape (n,)."""
     out = np.zeros(robot.size)

@@ -22,6 +22,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError
 from feasid.parameters.feasibility import problems, solve
 from feasid.parameters.feasibility.closest import closest
+from feasid.parameters.feasibility.constraints import units as units_of
 from feasid.parameters.feasibility.constraints.units import Units, constraint_units
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.proof.infeasibility import InfeasibilityProver, prove_boundary
@@ -31,6 +32,7 @@ from feasid.parameters.feasibility.proof.question import HEAVIEST, Question
 from feasid.parameters.feasibility.reference import filter_contradiction, reference_model
 from feasid.parameters.feasibility.solve import Attempt, SolverAnswer
 
+DENSER = (1e2, 1e4)  #: Of bodies in further units, at equal first moments, which may be large.
 FLAT = 1e-12  #: Margin, in units, that is mostly rounding.
 NEARLY = 1e-5  #: Margin, in units, below which a problem may lie on the boundary.
 
@@ -100,6 +102,12 @@ def decide(
             return ProvedAnswer(certificate, margin, None)
     ladder = solve.solver_attempts(solver)
     answer = _solve_and_prove(problem, problem.units(scale), reference, ladder)
+    for factor in DENSER:
+        if answer.certificate is None:
+            units = problem.units(units_of.denser_bodies(question.feasible, scale, factor))
+            other = _solve_and_prove(problem, units, reference, ladder[:1])
+            tried = answer.attempts + other.attempts
+            answer = replace(other if other.certificate is not None else answer, attempts=tried)
     if answer.certificate is not None:
         known = _smallest_known_margin(question, scale, problem.known)
         return replace(answer, margin=float(np.fmin(answer.margin, known)))
