@@ -104,8 +104,10 @@ def outcome(seed):
     if verdict.certificate is None:
         print(seed, truth, f"{away:.1e}", verdict.explain())
     else:
-        assert verdict.status == truth, (seed, away, verdict.explain())
-        assert holds(verdict.certificate.data)
+        assert holds(verdict.certificate.data), (seed, away, verdict.explain())
+        if verdict.status != truth:  # a proof that holds: the oracle's end was not the end
+            print(seed, f"the oracle says {truth} at {away:.1e}, the proof {verdict.status}")
+            return None
     return truth, verdict.status
 
 
