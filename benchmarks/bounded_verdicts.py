@@ -4,8 +4,8 @@
 
 Base parameters go along a direction until nothing within the bounds has them: where that is, one
 program says that shares no code with the package. `feasid.check` is asked at 1e-5 to 1e-1 of the
-way from there, on either side; a wrong answer ends the run, and every proof is checked by the
-second checker of the tests.
+way from there, on either side. Every proof is checked by the second checker of the tests, and one
+that does not hold ends the run.
 """
 
 from __future__ import annotations

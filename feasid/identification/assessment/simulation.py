@@ -321,7 +321,7 @@ def simulate(
     kp, kd : float, sequence or mapping by joint, optional
         Gains of the servos that follow the commands.
     delay : float
-        Delay between the row of a command and its effect [s].
+        Delay between the row of a command and its effect, or of measured torques [s].
     windows : int
         Largest number of windows.
     name : str
@@ -358,7 +358,8 @@ def simulate(
         raise InputError(text, option="command")
     servo = None if command is None else PositionController.from_gains(robot, kp, kd, delay)
     recording = Recording.from_source(log)
-    reading = options if servo is None else {**options, "servo": Servo(robot.coordinates)}
+    log_option = {"delay": delay} if servo is None else {"servo": Servo(robot.coordinates)}
+    reading = {**options, **log_option}
     motion = recording.motion(robot, **reading)
     commands = None
     if servo is not None:
