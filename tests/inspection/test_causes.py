@@ -104,7 +104,7 @@ def test_units_of_mass_and_length(box):
 def test_signs_of_products(box, seed):
     """Whenever turned signs make a body of usual thickness impossible, they are named first."""
     mass, com, _, place, rpy, _, size = box
-    points = np.random.default_rng(seed).normal(size=(4, 3)) * size / 4
+    points = np.random.default_rng(seed).normal(size=(6, 3)) * np.linalg.norm(size) / 6
     second = points.T @ points * mass
     slender = np.linalg.eigvalsh(second)
     assume(slender[0] > 0.05 * slender[2])
