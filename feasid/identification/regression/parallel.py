@@ -442,8 +442,8 @@ def _run_on_executor(
             for k in islice(following, AHEAD * workers - len(places)):
                 try:
                     places[executor.submit(_answer, packed, logs[k])] = k
-                except RuntimeError as refused:  # all its workers died, or it was shut down
-                    refusal = LogError(f"the executor took no more logs: {refused}")
+                except RuntimeError as cause:  # all its workers died, or it was shut down
+                    refusal = LogError(f"the executor took no more logs: {cause}")
                     yield from ((lost, refusal) for lost in (k, *following))
             if not places:
                 return

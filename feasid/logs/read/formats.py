@@ -199,12 +199,13 @@ def _read_remote(address: str, how: LogReading) -> pd.DataFrame:
     """Read a copy of a remote file, which is removed afterwards."""
     with TemporaryDirectory() as folder:
         copy = Path(folder) / Path(address).name
-        files = _open_remote(address)
+        if len(files := _open_remote(address)) > 1:
+            raise InputError(f"{address}: {len(files)} files, of which each is a log for reduce")
         try:
             with files[0] as stream:
                 copy.write_bytes(stream.read(how.max_bytes + 1))
         except OSError as error:
-            raise InputError(f"{address} cannot be read: {error}", path=address) from error
+            raise InputError(f"{address} cannot be read: {error}") from error
         try:
             return standard_table(format_of(copy).read(copy, how), tuple(how.joints))
         except FeasidError as error:  # which names the copy

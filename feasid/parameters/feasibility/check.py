@@ -256,7 +256,7 @@ class Verdict(Displayed):
             return "inconclusive"
         if self._impossible_masses:
             return "infeasible"
-        return "boundary" if self.outcome.rounded else self.certificate.claim
+        return "boundary" if self.outcome.nearly_singular else self.certificate.claim
 
     @cached_property
     def _impossible_masses(self) -> list[str]:

@@ -22,8 +22,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError
 from feasid.parameters.feasibility import problems, solve
 from feasid.parameters.feasibility.closest import closest
-from feasid.parameters.feasibility.constraints import units as units_of
-from feasid.parameters.feasibility.constraints.units import Units, constraint_units
+from feasid.parameters.feasibility.constraints.units import Units, constraint_units, denser_bodies
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.proof.infeasibility import InfeasibilityProver, prove_boundary
 from feasid.parameters.feasibility.proof.optimality import prove_optimum
@@ -48,14 +47,14 @@ class ProvedAnswer:
     rounding: float = np.nan  #: The margin that K's rounding is worth, where that is in the way.
     #: Equations that the others say, too, up to the rounding of K, and that the proof leaves out.
     dropped: tuple[int, ...] = ()
-    rounded: bool = False  #: A given body is on the boundary, up to the rounding of its numbers.
+    nearly_singular: bool = False  #: A given body is, up to rounding.
 
     @property
     def feasible(self) -> bool | None:
         """The answer; None when neither could be proved."""
         if self.certificate is None:
             return None
-        return self.certificate.claim == "feasible" and not self.rounded
+        return self.certificate.claim == "feasible" and not self.nearly_singular
 
 
 def decide(
@@ -78,7 +77,7 @@ def decide(
                 program, lambda _: solve.Judgement(True, True, 0.0, ""), solver
             )
             margin = margin if raw is None else float(np.fmin(margin, raw.x[-1]))
-        return ProvedAnswer(refuted, margin, None, rounded=problem.rounded)
+        return ProvedAnswer(refuted, margin, None, nearly_singular=problem.nearly_singular)
     if problem.wrong or problem.broken:
         return ProvedAnswer(None, np.nan, None)
     if problem.redundant_rows and not again:
@@ -90,7 +89,7 @@ def decide(
         by_point = _decide_by_point(problem, scale, delta)
         if by_point is not None and by_point.delta is not None:
             least = scale.margins(question.feasible, by_point.delta)[: len(scale.blocks)]
-            by_point = replace(by_point, rounded=problem.rounded)
+            by_point = replace(by_point, nearly_singular=problem.nearly_singular)
             if not problem.feasible.blocks or min(least) > FLAT:
                 return by_point
             nearly = nearly or by_point  # on the boundary, where others may have a margin
@@ -104,7 +103,7 @@ def decide(
     answer = _solve_and_prove(problem, problem.units(scale), reference, ladder)
     for factor in DENSER:
         if answer.certificate is None:
-            units = problem.units(units_of.denser_bodies(question.feasible, scale, factor))
+            units = problem.units(denser_bodies(question.feasible, scale, factor))
             other = _solve_and_prove(problem, units, reference, ladder[:1])
             tried = answer.attempts + other.attempts
             answer = replace(other if other.certificate is not None else answer, attempts=tried)

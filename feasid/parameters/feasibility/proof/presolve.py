@@ -124,7 +124,7 @@ class PresolvedQuestion:
         return self.elimination.inside
 
     @property
-    def rounded(self) -> bool:
+    def nearly_singular(self) -> bool:
         """Whether a given body is singular up to its rounding, and nothing else is violated."""
         if self.wrong or self.question.margin:
             return False

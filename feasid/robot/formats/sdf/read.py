@@ -190,7 +190,7 @@ class _SdfReader:
 
     # -- numbers and names ----------------------------------------------------------------------
 
-    def scoped(self, name: str, element: Element) -> str:
+    def expand(self, name: str, element: Element) -> str:
         """The full name of what an element names: that of its model inside the model, and its."""
         scope, above = "", element.parent
         while element is not self.model and above is not None and above is not self.model:
@@ -207,7 +207,7 @@ class _SdfReader:
             name = element.attributes.get("name", "")
             if not name or len(name) > MAX_NAME:
                 self.text.fail(f"a <{tag}> needs a name of 1 to {MAX_NAME} characters", element)
-            name = self.scoped(name, element)
+            name = self.expand(name, element)
             if name in elements or name in self.frames or name in (WORLD, MODEL):
                 self.text.fail(f"{tag} {name!r}: the name is defined twice, or reserved", element)
             elements[name] = element
@@ -273,30 +273,30 @@ class _SdfReader:
             angles = [Fraction(poses.PI) * a / 180 for a in angles]
         place = [poses.to_decimal(n.exact) for n in values[:3]]
         tokens = () if degrees else tuple(n.text for n in values[3:])
-        base = self.scoped(attributes.get("relative_to", ""), parent)
+        base = self.expand(attributes.get("relative_to", ""), parent)
         return (poses.from_rpy(angles), place), tokens, base
 
     def place_frames(self, links: dict[str, Element], joints: dict[str, Element]) -> None:
         """Collect all frames, and place each in the model's."""
         for name, element in links.items():
             pose, angles, base = self.pose(element, f"link {name}")
-            self.frames[name] = _Frame(base or self.scoped(MODEL, element), pose, angles, element)
+            self.frames[name] = _Frame(base or self.expand(MODEL, element), pose, angles, element)
         for name, element in self.named_elements("model").items():
             pose, angles, base = self.pose(element, f"model {name}")
             first = next((n for n in links if n.startswith(f"{name}::")), MODEL)
             stated = element.attributes.get("canonical_link", "")
             attached = f"{name}::{stated}" if stated else first
-            base = base or self.scoped(MODEL, element)
+            base = base or self.expand(MODEL, element)
             self.frames[name] = _Frame(base, pose, angles, element, attached)
         for name, element in joints.items():
             if name in self.frames:
                 self.text.fail(f"joint {name!r} has the name of a link", element, joint=name)
             pose, angles, base = self.pose(element, f"joint {name}")
-            child = self.scoped(self.child_text(element, "child", f"joint {name}"), element)
+            child = self.expand(self.child_text(element, "child", f"joint {name}"), element)
             self.frames[name] = _Frame(base or child, pose, angles, element, child)
         for name, element in self.named_elements("frame").items():
             pose, angles, base = self.pose(element, f"frame {name}")
-            attached = self.scoped(element.attributes.get("attached_to", "") or MODEL, element)
+            attached = self.expand(element.attributes.get("attached_to", "") or MODEL, element)
             self.frames[name] = _Frame(base or attached, pose, angles, element, attached)
         pose, _, base = self.pose(self.model, "model pose")
         if base and base != WORLD:
@@ -366,7 +366,7 @@ class _SdfReader:
             ends = [self.child_text(element, end, f"joint {name}") for end in ("parent", "child")]
             if not all(ends):
                 self.fail(f"joint {name}", "needs a <parent> and a <child>", element)
-            parent, child = (self.link_of_frame(self.scoped(x, element), element) for x in ends)
+            parent, child = (self.link_of_frame(self.expand(x, element), element) for x in ends)
             if child == WORLD or child in above:
                 what = "the world" if child == WORLD else f"{child!r}, as {above[child][1]!r} does"
                 advice = "loops are not read from SDF: move this joint into FILE.loops.json"
@@ -496,13 +496,13 @@ class _SdfReader:
             direction = np.array([n.value for n in self.numbers(xyz, 3, owner)])
             if not direction.any():
                 self.fail(owner, "the axis is zero", xyz)
-        frame_name = "" if xyz is None else self.scoped(xyz.attributes.get("expressed_in", ""), xyz)
+        frame_name = "" if xyz is None else self.expand(xyz.attributes.get("expressed_in", ""), xyz)
         if self.version < MODEL_FRAME_AXES or (
             self.version < EXPRESSED_AXES
             and axis is not None
             and self.child_flag(axis, "use_parent_model_frame")
         ):
-            frame_name = self.scoped(MODEL, self.joints[name])
+            frame_name = self.expand(MODEL, self.joints[name])
         if frame_name and frame_name not in self.absolute:
             hint = did_you_mean(frame_name, self.frames)
             self.fail(
@@ -520,7 +520,7 @@ class _SdfReader:
             mimic = None if axis is None else self.single_child(axis, "mimic", owner)
             if mimic is None:
                 continue
-            leader = self.scoped(mimic.attributes.get("joint", ""), mimic)
+            leader = self.expand(mimic.attributes.get("joint", ""), mimic)
             if leader not in joints or self.kinds[leader] not in ("revolute", "prismatic"):
                 hint = did_you_mean(leader, joints)
                 self.fail(owner, f"follows {quote(leader)}, not a moving joint{hint}", mimic)
