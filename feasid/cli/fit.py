@@ -214,9 +214,6 @@ def run_models(arguments: argparse.Namespace) -> int:
 
 DEMO_MORE = "more: --verbose for tables and notes"
 
-BLOCKS = 10  #: The log is cut into this many segments; every second one is fitted, the others test.
-
-
 def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid demo``."""
     add = parser.add_argument
@@ -227,35 +224,23 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
-    """Run the main job on a real log inside the package: diagnose, fit one part, test on the other.
+    """Run the main job on a real log inside the package: fit it, and write the robot as URDF.
 
-    The log is of a Unitree Z1 arm with six joints; the identified robot is written as URDF.
+    The log is of a Unitree Z1 arm with six joints.
     """
     check_outputs({"--out": arguments.out}, (), overwrite=arguments.overwrite)
     with report_step("loading solvers"):
         from feasid import datasets
-        from feasid.applications.diagnosis.advice import diagnose
         from feasid.results.fit import fit
-    log = datasets.load("unitree_z1")
-    block = (BLOCKS * (log["t"] - log["t"].iloc[0]) / (log["t"].iloc[-1] + 1e-9)).astype(int)
-    train, test = log[block % 2 == 0], log[block % 2 == 1]
-    robot = log.attrs["robot"]
-    with report_step("diagnosing"):
-        diagnosis = diagnose(train, robot)
     with report_step("fitting"):
-        result = fit(train, robot, **diagnosis.options)
-    errors = result.errors(test)
+        result = fit(datasets.load("unitree_z1"))
     with redirect_sentences(arguments.json):
-        print_display(replace(diagnosis.display(), more=""))
-        print()
-        print_display(replace(result.display(errors), more=DEMO_MORE))
+        print_display(replace(result.display(), more=DEMO_MORE))
         if arguments.verbose:
-            print(f"\n{spell_as_arguments(str(result.summary(test=errors)))}")
+            print(f"\n{spell_as_arguments(str(result.summary()))}")
         print()
         result.write(arguments.out, overwrite=arguments.overwrite)
         print(f"wrote {Path(arguments.out)}: read back and verified in exact arithmetic")
     if arguments.json:
-        told = fit_as_data(result)
-        told["errors"] |= {"test": errors_as_data(errors)}
-        print_json("demo", {**told, "out": arguments.out})
+        print_json("demo", {**fit_as_data(result), "out": arguments.out})
     return 0

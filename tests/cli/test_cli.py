@@ -81,7 +81,7 @@ def test_demo_runs_on_the_packaged_log(tmp_path, monkeypatch, capsys):
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert "physically consistent   yes (certified)" in out
-    assert "test error" in out
+    assert "cross-validation error" in out
     assert feasid.load_robot(tmp_path / "z1_identified.urdf").dof == 6  # the gripper is held
 
 
