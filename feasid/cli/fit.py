@@ -214,6 +214,7 @@ def run_models(arguments: argparse.Namespace) -> int:
 
 DEMO_MORE = "more: --verbose for tables and notes"
 
+
 def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid demo``."""
     add = parser.add_argument

@@ -50,3 +50,8 @@ def quote(value: object) -> str:
     except Exception:  # a number of too many digits, or a foreign object
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 3]}..."
+
+
+def in_percent(share: float, digits: int = 3) -> str:
+    """A share of 1 as text; beyond tenfold, where digits say nothing, only that."""
+    return "over 1000 %" if share > 10 else f"{100 * share:.{digits}g} %"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from feasid.core.notes import Note
+from feasid.core.text import in_percent
 from feasid.identification.assessment.evidence import FitEvidence, GravityComparison
 
 GRAVITY, FEED_FORWARD, CONTACT, WEIGHING = GRADED = (
@@ -139,10 +140,6 @@ def list_names(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _in_percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
-
-
 def _factors(c: GravityComparison) -> str:
     """The least and the largest factor on gravity torques, once where they are alike."""
     ends = np.nanmin(c.factors), np.nanmax(c.factors)
@@ -182,8 +179,8 @@ def little_is_explained(e: FitEvidence) -> str:
     if missed <= LITTLE:
         return ""
     return (
-        f"The model misses {_in_percent(missed)} of the torque on held-out motion: check columns, "
-        "units, signs and the robot (feasid.diagnose)."
+        f"The model misses {in_percent(missed, 2)} of the torque on held-out motion: check "
+        "columns, units, signs and the robot (feasid.diagnose)."
     )
 
 
@@ -192,7 +189,9 @@ def much_is_missed(e: FitEvidence) -> str:
     """Too much for any use; an exchange of two columns can look like this."""
     missed = e.relative(e.error)
     return (
-        f"The model misses {_in_percent(missed)} of the torque." if TENTH < missed <= LITTLE else ""
+        f"The model misses {in_percent(missed, 2)} of the torque."
+        if TENTH < missed <= LITTLE
+        else ""
     )
 
 
@@ -232,7 +231,7 @@ def motion_predicts_the_error(e: FitEvidence) -> str:
         return ""
     kinds = dict.fromkeys(s.correlate for s in e.structure if s.correlate and s.share > STRUCTURED)
     return (
-        f"The motion predicts {_in_percent(share)} of the squared error where torques are large "
+        f"The motion predicts {in_percent(share, 2)} of the squared error where torques are large "
         f"({', '.join(kinds)}): the model lacks a term, so that the error on other paths can be "
         "several times larger; test with a log of another motion."
     )
@@ -416,8 +415,8 @@ def fitted_error_is_larger(e: FitEvidence) -> str:
     if not (fitted > CONSTRAINED * missed and fitted > missed + 0.03):
         return ""
     return (
-        f"The error on the fitted log, {_in_percent(fitted)}, is above that on held-out parts, "
-        f"{_in_percent(missed)}: constraints or weights of the fit contradict the log."
+        f"The error on the fitted log, {in_percent(fitted, 2)}, is above that on held-out parts, "
+        f"{in_percent(missed, 2)}: constraints or weights of the fit contradict the log."
     )
 
 
@@ -434,8 +433,8 @@ def constraint_costs_much(e: FitEvidence) -> str:
     if errors is None or errors[0] > CONSTRAINED_FAR:
         return ""
     return (
-        f"Without physical consistency the error is {_in_percent(errors[1])}, "
-        f"with it {_in_percent(errors[0])}: the log or the robot is not as described."
+        f"Without physical consistency the error is {in_percent(errors[1], 2)}, "
+        f"with it {in_percent(errors[0], 2)}: the log or the robot is not as described."
     )
 
 
@@ -445,8 +444,8 @@ def log_is_of_another_robot(e: FitEvidence) -> str:
     errors = _exceeds_least_squares(e)
     if errors is not None and errors[0] > CONSTRAINED_FAR:
         return (
-            f"No robot like the one described explains the log: error {_in_percent(errors[0])}, "
-            f"least squares {_in_percent(errors[1])}. Check signs, columns and geometry."
+            f"No robot like the one described explains the log: error {in_percent(errors[0], 2)}, "
+            f"least squares {in_percent(errors[1], 2)}. Check signs, columns and geometry."
         )
     model, squares = e.errors.model, e.errors.least_squares
     bad = (model > UNEXPLAINED) & (model > CONTRADICTED * squares) & (e.error > e.hold)
@@ -466,6 +465,6 @@ def description_predicts_better(e: FitEvidence) -> str:
     if not (model > WORSE * given and model > WORSE_FROM):
         return ""
     return (
-        f"The description itself predicts better ({_in_percent(given)} against "
-        f"{_in_percent(model)}): keep it, and record a longer or richer motion (feasid.excite)."
+        f"The description itself predicts better ({in_percent(given, 2)} against "
+        f"{in_percent(model, 2)}): keep it, and record a longer or richer motion (feasid.excite)."
     )

@@ -15,6 +15,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
+from feasid.core.text import in_percent
 from feasid.identification.assessment.checks import (
     CARE,
     CONTACT,
@@ -91,10 +92,10 @@ class Quality:
     def __repr__(self) -> str:
         e = self.errors
         where = "on held-out segments" if e.unseen else "on the fitted log"
-        numbers = [f"this model {100 * e.overall_error(e.model):.3g} %"]
+        numbers = [f"this model {in_percent(e.overall_error(e.model))}"]
         if np.isfinite(e.overall_error(e.description)):
-            numbers.append(f"description {100 * e.overall_error(e.description):.3g} %")
-        numbers.append(f"least squares {100 * e.overall_error(e.least_squares):.3g} %")
+            numbers.append(f"description {in_percent(e.overall_error(e.description))}")
+        numbers.append(f"least squares {in_percent(e.overall_error(e.least_squares))}")
         first = f"{self.level.upper()} ({where}: {', '.join(numbers)}, no model 100 %)"
         return "\n".join([first, *(f"  {r}" for r in self.reasons)])
 

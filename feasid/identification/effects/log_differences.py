@@ -11,8 +11,10 @@ have no rows, on which columns of effects are formed: they differ in parameters 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -171,7 +173,9 @@ class LogComparison(JointChanges):
         text = f"{name} differs from {rest} in {difference}; left out of the fit, errors on it "
         text += f"are {100 * self.left_out[k, worst]:.2g} % at {self.joints[worst]}"
         text += f", on the others {low:.2g} to {high:.2g} %" if len(others) else ""
-        text += f"; fit the others alone (feasid.fit without it; command line: --without {name})"
+        text += "; fit the others alone"
+        if Path(name).suffix:  # a file; a table in memory has the name of its place in the list
+            text += f" (command line: --without {shlex.quote(name)})"
         if difference.kind == "load":
             text += ", or identify the load from logs without and with it (feasid.payload)"
         return Note(text, "log-differs", level="warning", confirmed=True, log=name,

@@ -17,7 +17,7 @@ from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Measure, plain
 from feasid.core.errors import InputError
-from feasid.core.text import escape_controls
+from feasid.core.text import escape_controls, in_percent
 from feasid.identification.assessment.checks import NO, is_strong
 from feasid.identification.assessment.quality import remarks
 from feasid.identification.estimation.noise import least_squares
@@ -391,11 +391,11 @@ def display(fit: FittedModel, test: Any = None) -> Display:
     name = "cross-validation error" if errors.unseen else "error where fitted"
     others = {"description": errors.description, "least squares": errors.least_squares}
     beside = [
-        f"{other} {100 * errors.overall_error(e):.3g} %"
+        f"{other} {in_percent(errors.overall_error(e))}"
         for other, e in others.items()
         if np.isfinite(e).all()
     ]
-    value = f"{100 * errors.overall_error(errors.model):.3g} %"
+    value = in_percent(errors.overall_error(errors.model))
     value += f" ({', '.join(beside)})" if beside else ""
     measures = [
         *([] if refused else _use_measures(fit)),
@@ -446,4 +446,4 @@ def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
     joints = 100 * errors.drop("all").dropna().sort_values()
     ends = joints.iloc[[0, -1]] if len(joints) > 1 else joints[:0]
     said = " to ".join(f"{x:.3g} {joint}" for joint, x in ends.items())
-    return Measure(name, f"{100 * errors['all']:.3g} %{f' ({said})' if said else ''}")
+    return Measure(name, f"{in_percent(errors['all'])}{f' ({said})' if said else ''}")
