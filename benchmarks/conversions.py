@@ -8,8 +8,9 @@ robot that floats. Every new file is read without its sidecar and compared with 
 and torques at five random states of all joints, relative to the largest torque. Pinocchio, MuJoCo
 and Drake read the new files of their formats too, where they are installed; they compute the
 torques of the rigid bodies, with the base at rest. A file differs if numbers are apart by more than
-the rounding of 32-bit numbers. Names of links and shapes that a new file lacks are silent losses
-unless ``Written.left_out`` lists them. ``--write`` puts the tables into docs/models.md.
+the rounding of 32-bit numbers; `feasid.compare` judges each pair of files, too. Names of links and
+shapes that a new file lacks are silent losses unless ``Written.left_out`` lists them. ``--write``
+puts the tables into docs/models.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import collections
 import importlib.util
 import re
 import tempfile
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import numpy as np
@@ -37,22 +39,23 @@ MARKS = "<!-- conversions -->", "<!-- end of conversions -->"
 SHARE = {"example-robot-data": 0.75, "gymnasium": 0.1, "pydrake": 0.1, "pybullet_data": 0.2}
 
 
+def files_of(package):
+    """Description files of an installed wheel or package, by name."""
+    try:
+        every = [Path(str(x.locate())) for x in distribution(package).files or []]
+    except PackageNotFoundError:
+        spec = importlib.util.find_spec(package.replace("-", "_"))
+        folders = (spec.submodule_search_locations or []) if spec else []
+        every = [x for folder in folders for x in Path(folder).rglob("*.*")]
+    return sorted(x for x in every if x.suffix in (".urdf", ".xml", ".sdf") and x.is_file())
+
+
 def published(count):
     """Description files of the wheels, evenly chosen in each by name."""
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        located = [Path(str(x.locate())) for x in distribution("example-robot-data").files or []]
-    except PackageNotFoundError:
-        located = []
-    groups = {"example-robot-data": [x for x in located if x.suffix in (".urdf", ".sdf")]}
+    groups = {"example-robot-data": files_of("example-robot-data")}
     for package in ("gymnasium", "pydrake", "pybullet_data"):
-        spec = importlib.util.find_spec(package)
-        root = Path(spec.origin or next(iter(spec.submodule_search_locations))) if spec else None
-        root = root.parent if root and root.suffix else root
         suffixes = (".xml",) if package == "gymnasium" else (".urdf", ".sdf")
-        every = sorted(x for s in suffixes for x in (root.rglob(f"*{s}") if root else ()))
-        groups[package] = [x for x in every if moves(x)]
+        groups[package] = [x for x in files_of(package) if x.suffix in suffixes and moves(x)]
     out = []
     for package, paths in groups.items():
         wanted = max(1, round(SHARE[package] * count))
@@ -104,7 +107,9 @@ def difference(robot, other, seed):
 def without_meshes(path, folder):
     """The file without meshes, which no program finds beside it."""
     text = Path(path).read_text(encoding="utf-8")
-    text = re.sub(r"<(visual|collision)\b(?:(?!</\1>).)*<mesh.*?</\1>", "", text, flags=re.DOTALL)
+    text = re.sub(
+        r"<(visual|collision)\b(?:(?!</\1>).)*<(?:mesh|cdf)\b.*?</\1>", "", text, flags=re.DOTALL
+    )
     out = Path(folder) / f"bare{Path(path).suffix}"
     out.write_text(text, encoding="utf-8")
     return str(out)
@@ -255,7 +260,7 @@ def main():
     there = [p for p in PROGRAMS if importlib.util.find_spec(modules[p])]
     results, reasons = collections.defaultdict(collections.Counter), collections.Counter()
     shapes = collections.defaultdict(lambda: np.zeros(4, dtype=int))
-    silent = collections.Counter()
+    silent, alike = collections.Counter(), collections.Counter()
     outside = collections.defaultdict(collections.Counter)
     count = collections.Counter()
     for number, source in enumerate(x for x in published(given.robots) if given.only in x):
@@ -268,12 +273,15 @@ def main():
                 continue
             count["floating" if any(b.floats for b in robot.bodies) else "fixed"] += 1
             form = {"mjcf": "MJCF", "sdf": "SDF"}.get(robot.source.format, "URDF")
-            origins = {form: robot}
+            origins, files = {form: robot}, {form: source}
             for a, suffix in SUFFIXES.items():
                 if a != form:
-                    _, _, read = convert(robot, Path(folder) / f"{a}{suffix}", number)
+                    files[a] = Path(folder) / f"{a}{suffix}"
+                    _, _, read = convert(robot, files[a], number)
                     if read is not None:
                         origins[a] = read
+            for sidecar in Path(folder).glob("*.feasid.json"):
+                sidecar.unlink()
             for a, origin in origins.items():
                 for b, suffix in SUFFIXES.items():
                     path = Path(folder) / f"{a}_{b}{suffix}"
@@ -284,6 +292,10 @@ def main():
                         if read is None:
                             reasons[f"to {b}: " + re.sub("'[^']*'", "...", words)[:110]] += 1
                         continue
+                    same = feasid.compare(files[a], path)
+                    alike[a, b] += same.equivalent
+                    if not same.equivalent:
+                        print(f"{Path(source).stem}: {a} to {b}: {same}")
                     (before, names), (after, held) = parts(origin), parts(read)
                     lost = {k: n - after[k] for k, n in before.items() if n > after[k]}
                     moving = {body.name for body in read.bodies}
@@ -308,12 +320,13 @@ def main():
                             where = f"{Path(source).stem}: {a} to {b} in {program}"
                             print(f"{where}: {kind}: {said[-230:]}")
     lines = [f"{sum(count.values())} robots, {count['floating']} of them floating.", ""]
-    lines.append("| from | to | equal | listed terms | refused | differs | shapes | fixed links |")
-    lines.append("|---|---|---|---|---|---|---|---|")
+    heads = ("equal", "listed terms", "refused", "differs", "compare", "shapes", "fixed links")
+    lines.append(f"| from | to | {' | '.join(heads)} |")
+    lines.append("|" + "---|" * (2 + len(heads)))
     for (a, b), outcomes in results.items():
         before, after, fixed, held = shapes[a, b]
         kinds = ("equal", "equal but for listed terms", "refused", "differs")
-        kept = f"{after} of {before} | {held} of {fixed}"
+        kept = f"{alike[a, b]} | {after} of {before} | {held} of {fixed}"
         lines.append(f"| {a} | {b} | {' | '.join(str(outcomes[k]) for k in kinds)} | {kept} |")
     lines += ["", f"Losses that no line of `Written.left_out` names: {len(silent)}.", ""]
     lines += [
@@ -323,6 +336,8 @@ def main():
     for (program, b), outcomes in sorted(outside.items()):
         row = " | ".join(str(outcomes[k]) for k in ("equal", "said", "differs", "refused"))
         lines.append(f"| {b} | {program} | {row} |")
+    lines += ["", "| times | refused |", "|---|---|"]
+    lines += [f"| {n} | {text.replace('|', '/')} |" for text, n in reasons.most_common()]
     print("\n".join(lines))
     for name, number in [*reasons.most_common(25), *silent.most_common(25)]:
         print(f"{number:5d}  {name}")

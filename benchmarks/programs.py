@@ -1,10 +1,14 @@
 """Files for programs: what each ignores, and the torque error of its own run on a log.
 
     python -m benchmarks.programs [--write]
+    python -m benchmarks.programs --infeasible [FOLDER ...] [--write]
 
 The packaged log of the Unitree Z1 is fitted, the fit is written for each program, and Pinocchio,
 MuJoCo and Drake, where they are installed, compute the torques of the log's motion from the file.
-``--write`` puts the table into docs/models.md.
+With ``--infeasible`` every URDF and MJCF file of the installed wheels in `WHEELS`, of the packaged
+data and of the folders is checked, and MuJoCo loads those with an infeasible link, without their
+meshes: as they are, corrected, and corrected for MuJoCo. ``--write`` puts the tables into
+docs/models.md.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import feasid
+from benchmarks.conversions import files_of, without_meshes
 from benchmarks.pages import put_between
 
 FILES = {"gazebo": ".sdf", "drake": ".sdf", "mujoco": ".xml", "isaac": ".usda",
@@ -27,6 +32,9 @@ TITLES = {"gazebo": "Gazebo", "drake": "Drake", "mujoco": "MuJoCo", "isaac": "Is
 PAGE = Path(__file__).parents[1] / "docs/models.md"
 MARKS = "<!-- programs -->", "<!-- end of programs -->"
 STATES = 400
+INFEASIBLE = "<!-- infeasible files -->", "<!-- end of infeasible files -->"
+WHEELS = ("example-robot-data", "pydrake", "pybullet_data", "gymnasium", "mujoco", "mani-skill",
+          "icub-models")  # fmt: skip
 
 
 def drake_against_feasid(path):
@@ -65,10 +73,68 @@ def drake_against_feasid(path):
     return np.abs(ours - theirs).max() / np.abs(ours).max()
 
 
+def loads(path, folder):
+    """Why MuJoCo refuses a file without its meshes; empty if it loads."""
+    import mujoco
+
+    try:
+        mujoco.MjModel.from_xml_path(without_meshes(path, folder))
+    except ValueError as error:
+        return str(error).replace("\n", " ")
+    return ""
+
+
+def infeasible_files(folders):
+    """Lines of a table: infeasible files by where they come from, and how many MuJoCo loads."""
+    packaged = Path(__file__).parents[1] / "datasets"
+    places = {name: files_of(name) for name in WHEELS}
+    for place in (packaged, *map(Path, folders)):
+        places[place.name] = sorted(x for s in (".urdf", ".xml") for x in place.rglob(f"*{s}"))
+    rows, seen = [], set()
+    for name, files in places.items():
+        counts = np.zeros(5, dtype=int)
+        for file in files:
+            content = file.read_bytes()
+            if file.suffix == ".sdf" or content in seen:
+                continue
+            seen.add(content)
+            try:
+                check = feasid.check(file)
+            except feasid.errors.FeasidError:
+                continue
+            counts[0] += 1
+            if not check.infeasible:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                outcome = [loads(file, folder)]
+                for k, options in enumerate(({}, {"for_": "mujoco"})):
+                    out = Path(folder) / f"{k}{file.suffix}"
+                    try:
+                        feasid.correct(file, out=out, **options)
+                        outcome.append(loads(out, folder))
+                    except feasid.errors.FeasidError as error:
+                        outcome.append(str(error))
+            counts[1:] += [1, *(not x for x in outcome)]
+            if outcome[2]:
+                print(f"{file}: {outcome[2]}")
+        if counts[0]:
+            rows.append((name, *counts.tolist()))
+    rows.append(("all", *(sum(row[k] for row in rows) for k in range(1, 6))))
+    heads = "files of | read | infeasible | loaded as they are | corrected | corrected for MuJoCo"
+    return [f"| {heads} |", "|" + "---|" * 6, *(f"| {' | '.join(map(str, r))} |" for r in rows)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--infeasible", nargs="*", metavar="FOLDER")
     given = parser.parse_args()
+    if given.infeasible is not None:
+        lines = infeasible_files(given.infeasible)
+        print("\n".join(lines))
+        if given.write:
+            put_between(PAGE, *INFEASIBLE, "\n".join(lines))
+        return
     fit = feasid.fit(feasid.datasets.load("unitree_z1"))
     lines = ["| program | file | does not read | error on the log | error as run |",
              "|---|---|---|---|---|"]  # fmt: skip

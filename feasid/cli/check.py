@@ -217,10 +217,12 @@ def _describe_lost_freedom(path: str, report: FileCheck) -> str:
 
 def _check_whole_robot(path: str) -> Any:
     """The mass matrix and base parameters of a file's robot, or why they are not judged."""
-    from feasid.applications.inspection.whole_robot import check_whole_robot_of_file
+    from feasid.applications.inspection.whole_robot import check_whole_robot
+    from feasid.robot.formats.load import load_robot
+    from feasid.robot.formats.terms import EFFECTS
 
     try:
-        return check_whole_robot_of_file(path)
+        return check_whole_robot(load_robot(path, ignore=EFFECTS))
     except FeasidError as error:
         return error
 
@@ -246,6 +248,8 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tolerance", type=float, default=TOLERANCE,
         help="relative difference that counts as equal (default %(default)g)")  # fmt: skip
     add("--all", action="store_true", help="print every base parameter, also equal ones")
+    add("--model", action="append", metavar="NAME", default=[],
+        help="which of several models of SDF and USD files; twice: of A and of B")  # fmt: skip
     add_output(parser)
 
 
@@ -256,7 +260,8 @@ def run_compare(arguments: argparse.Namespace) -> int:
     """
     from feasid.applications.inspection.comparison import compare
 
-    found = compare(arguments.a, arguments.b, arguments.tolerance)
+    models = arguments.model if len(arguments.model) > 1 else "".join(arguments.model)
+    found = compare(arguments.a, arguments.b, arguments.tolerance, models)
     if arguments.json:
         print_json("compare", found.to_dict())
     else:

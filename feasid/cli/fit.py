@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,7 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, print the summary, write the outputs; returns 0, or 5 for a useless fit."""
-    arguments.logs = _logs_without(arguments.logs, arguments.without or ())
+    logs, without = arguments.logs, arguments.without or ()
+    for name in without:
+        if not any(name in (log, Path(log).name) for log in logs):
+            raise InputError(f"--without {name}: no such log among {', '.join(logs)}")
+    arguments.logs = [x for x in logs if not {x, Path(x).name}.intersection(without)]
+    if logs and not arguments.logs:
+        raise InputError("--without leaves no log to fit")
     _check_outputs(arguments)
     if arguments.verify_with and not arguments.out:
         raise InputError("--verify-with replays the log in a written file: name it with --out")
@@ -130,17 +135,6 @@ def run(arguments: argparse.Namespace) -> int:
     with redirect_sentences(arguments.json):
         _write_results(result, arguments, tests or None)
     return 0
-
-
-def _logs_without(logs: Sequence[str], without: Sequence[str]) -> list[str]:
-    """The logs but those of these paths or file names, each of which is one of them."""
-    left = {k for k, log in enumerate(logs) for w in without if w in (log, Path(log).name)}
-    for name in without:
-        if not any(name in (log, Path(log).name) for log in logs):
-            raise InputError(f"--without {name}: no such log among {', '.join(logs)}")
-    if len(left) == len(logs):
-        raise InputError("--without leaves no log to fit")
-    return [log for k, log in enumerate(logs) if k not in left]
 
 
 def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> None:

@@ -335,6 +335,9 @@ NOT_MEASURED = {"target", "desired", "des", "goal", "ref", "reference", "cmd", "
                 "external", "error", "tcp"}  # fmt: skip
 """Words in the names of columns that hold something else."""
 
+COMPUTED = {"computed", "calculated", "estimated", "model", "predicted", "filtered"}
+"""Words of columns that are proposed after those that were measured."""
+
 
 def suggest_columns(df: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
     """Patterns of columns that all joints have, by name or by number, for kinds that they name.
@@ -346,7 +349,7 @@ def suggest_columns(df: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
     numbers = (re.sub(r"[01](?=\D*$)", "{}", c, count=1) for c in columns)
     patterns |= dict.fromkeys(p for p in numbers if "{}" in p)
     mapping: dict[str, str] = {}
-    for pattern in sorted(patterns, key=len):
+    for pattern in sorted(patterns, key=lambda p: (bool(COMPUTED & {*words_of(p)}), len(p))):
         first = first_number(columns, pattern, last)
         words = {*words_of(pattern)}
         both = ([*names], range(first, first + last))

@@ -111,11 +111,16 @@ class Limits:
     upper: float | None = None
     velocity: float | None = None
     effort: float | None = None
+    #: Whether the lower position was stated above the upper one: they are exchanged.
+    exchanged: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if value is not None and not abs(value) < UNLIMITED:
                 object.__setattr__(self, name, None)
+        low, high = self.lower, self.upper
+        if low is not None and high is not None and low > high:
+            vars(self).update(lower=high, upper=low, exchanged=True)
 
 
 @checked

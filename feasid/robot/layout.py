@@ -125,8 +125,6 @@ class RobotLayout(KinematicTree):
         out = np.repeat([[[-np.inf]], [[np.inf]]], self.axes, axis=1)
         for body, rows in zip(self.bodies, self.rows, strict=True):
             lower, upper = body.limits.lower, body.limits.upper
-            if body.dof == 1 and lower is not None and upper is not None:
-                lower, upper = sorted((lower, upper))
             if body.dof == 1:
                 out[0, rows] = -np.inf if lower is None else lower
                 out[1, rows] = np.inf if upper is None else upper

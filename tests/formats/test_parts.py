@@ -223,7 +223,7 @@ def test_a_floating_body_floats_in_the_world_only():
 
 def test_one_leader_or_none():
     assert single_leader(Coupling("a", {"b": 2.0}, 0.1), "URDF") == ("b", 2.0)
-    assert single_leader(Coupling("a", {}, 0.1), "URDF") == ("", 0.0)
+    assert single_leader(Coupling("a", {}, 0.1), "MJCF", held=True) == ("", 0.0)
     with pytest.raises(InputError, match="joint 'a' follows 2 joints; in URDF a joint follows one"):
         single_leader(Coupling("a", {"b": 2.0, "c": 1.0}, 0.1), "URDF")
 

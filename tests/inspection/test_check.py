@@ -19,7 +19,7 @@ import feasid
 from feasid import load_robot
 from feasid.applications.inspection.file_check import check_description, check_file
 from feasid.applications.inspection.judge import judge_link
-from feasid.applications.inspection.whole_robot import check_whole_robot_of_file
+from feasid.applications.inspection.whole_robot import check_whole_robot
 from feasid.cli import main
 from feasid.core.errors import FeasidError, InputError
 from feasid.robot import inertia
@@ -352,7 +352,7 @@ def test_a_line_says_what_was_reduced(tmp_path, capsys):
 def test_closed_loops_as_control_sees_them(tmp_path, name):
     path = tmp_path / "loops.xml"
     path.write_text(MECHANISMS[name])
-    found = check_whole_robot_of_file(path)
+    found = check_whole_robot(load_robot(path))
     assert found.mass_matrix.status == "positive definite"
     assert found.base.feasible
     robot = load_robot(path)

@@ -63,9 +63,10 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
             others = ", ".join([n for n in few if n != link.name][: _FEW - 1])
             others += ", ..." if len(group) > _FEW else ""
             text = f"mass and inertia equal those of {len(group) - 1} other links ({others}), whose"
-            evidence: dict[str, float | str | Sequence[float]] = {"count": len(group)}
-            evidence["links"] = ", ".join(few)
-            copies[link.name] = Cause("copied", f"{text} shapes differ: copied?", evidence)
+            text += " shapes differ: copied?"
+            copies[link.name] = Cause(
+                "copied", text, {"count": len(group), "links": ", ".join(few)}
+            )
     places: dict[str, list[Array]] = {link.name: [] for link in description.links}
     for link in description.links:
         if link.parent in places and link.joints:

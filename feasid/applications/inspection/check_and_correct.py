@@ -161,7 +161,7 @@ def correct(
     """
     if isinstance(subject, str | os.PathLike) and not bodies:
         void = options if feasible is None else [*options, "feasible"]
-        _refuse_options_of_bodies(void, base, FILE_OPTIONS)
+        _refuse_options_of_bodies(void, base, ("metric", "margin", "total_mass", "for_"))
         if overwrite and out is None:
             raise InputError("overwrite=True applies to the file named by out=", option="overwrite")
         if out is not None:
@@ -182,9 +182,6 @@ def correct(
     elif bodies:
         raise InputError("bodies=True is for files: robots are corrected by moving bodies")
     return correct_parameters(subject, base, feasible=feasible, **options)
-
-
-FILE_OPTIONS = ("metric", "margin", "total_mass", "for_")  #: Options of corrected links.
 
 
 def _refuse_options_of_bodies(options: Iterable[str], base: Any, known: Collection[str]) -> None:

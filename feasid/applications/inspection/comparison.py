@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,12 +30,11 @@ from feasid.robot.formats.registry import FORMATS
 from feasid.robot.formats.terms import sum_drives
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
 from feasid.robot.layout import random_configurations
+from feasid.robot.variants import with_axis_frames
 
-TOLERANCE = 1e-9  #: Relative difference up to which numbers count as equal by default.
-
-POSE_TOLERANCE = 1e-9
-"""Largest difference of axes and positions [m] up to which kinematics count as equal, but for
-formats of short numbers, see `Format.agreement`."""
+TOLERANCE = 1e-9
+"""Difference up to which numbers, axes and positions [m] count as equal by default, but for formats
+of short numbers, see `Format.agreement`."""
 
 TORQUE_TOLERANCE = 1e-6
 """Torque difference that equivalent models may show: rounded angles taken for exact ones."""
@@ -113,16 +114,20 @@ def compare(
     a: Robot | str | os.PathLike[str],
     b: Robot | str | os.PathLike[str],
     tolerance: float = TOLERANCE,
+    model: str | tuple[str, str] = "",
 ) -> Comparison:
     """Compare two models: do they move alike, and which base parameters differ?
 
     Parameters
     ----------
     a, b : Robot or path
-        Two robots, or two description files.
+        Two robots, or two description files. A file that does not say whether its root floats is
+        read as the other one says.
     tolerance : float
         Relative difference of base parameters up to which they count as equal; at least 3e-6 where
         one comes from USD, whose numbers have 32 bits.
+    model : str, or two
+        Which of several models of SDF and USD files, in both or in each.
 
     Returns
     -------
@@ -137,8 +142,23 @@ def compare(
         return compare_robots(a, b, tolerance)
     if isinstance(a, Robot) or isinstance(b, Robot):
         raise InputError("compare takes two robots or two files, not one of each")
-    found = compare_robots(load_robot(a), load_robot(b), tolerance)
-    return replace(found, names=(os.fspath(a), os.fspath(b)))
+    paths, models = (
+        [os.fspath(a), os.fspath(b)],
+        [model] * 2 if isinstance(model, str) else [*model],
+    )
+    several = {x for form in FORMATS.values() if form.several for x in form.suffixes}
+    there = [Path(path).suffix.lower() in several for path in paths]
+    if isinstance(model, str) and any(there):  # of those that may have it
+        models = [model * x for x in there]
+    robots = [load_robot(path, model=x) for path, x in zip(paths, models, strict=True)]
+    floating = [any(body.floats for body in robot.bodies) for robot in robots]
+    if floating[0] != floating[1]:
+        k = floating.index(False)
+        with suppress(InputError):  # the file says that it stands
+            robots[k] = load_robot(paths[k], floating=True, model=models[k])
+            paths[k] += " (floating, as the other)"
+    found = compare_robots(robots[0], robots[1], tolerance)
+    return replace(found, names=(paths[0], paths[1]))
 
 
 def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparison:
@@ -149,9 +169,13 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance {tolerance} must lie between 0 and 1", tolerance=tolerance)
     forms = [FORMATS[r.source.format] for r in (a, b) if r.source and r.source.format in FORMATS]
-    coarse = max([POSE_TOLERANCE, *(form.agreement for form in forms)])
-    tolerance = max(tolerance, coarse) if coarse > POSE_TOLERANCE else tolerance
+    coarse = max([TOLERANCE, *(form.agreement for form in forms)])
+    tolerance = max(tolerance, coarse) if coarse > TOLERANCE else tolerance
     names = a.name, b.name
+    free = [[body.joint for body in r.bodies if body.floats] for r in (a, b)]
+    if len(free[0]) == len(free[1]) == 1:  # its name is that of the format where a file has none
+        named = (replace(x, joint=free[0][0]) if x.floats else x for x in b.bodies)
+        b = replace(b, bodies=tuple(named))
     joints = tuple(_joint_differences(a, b))
     if joints:
         return Comparison(names, joints, (), {}, False, tolerance)
@@ -174,6 +198,8 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
         ties.append("the closed loops differ")
     if ties:
         return Comparison(names, tuple(ties), (), {}, False, tolerance)
+    if next(_place_differences(a, b, coarse), None):  # URDF has frames on axes only
+        a, b = with_axis_frames(a), with_axis_frames(b)
     places = tuple(_place_differences(a, b, coarse))
     values = tuple(np.where(np.isnan(r.values), 0.0, r.values) for r in (a, b))
     torques = _torque_differences(a, b, *values)
@@ -181,7 +207,7 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
         return Comparison(names, places, (), torques, False, tolerance)
     base = base_parameters(a)
     bulk = np.maximum(*np.abs(values))
-    for columns in a.inertial_columns if coarse > POSE_TOLERANCE else ():
+    for columns in a.inertial_columns if coarse > TOLERANCE else ():
         # Principal axes are rounded, too: an entry is as exact as the largest of its body.
         bulk[columns] = np.where(np.arange(10) < 6, bulk[columns][:6].max(), bulk[columns])
     sizes = np.abs(base.K) @ bulk

@@ -61,7 +61,7 @@ class FileCheck(Displayed):
     def notes(self) -> tuple[str, ...]:
         """Corrections made while reading, and negative joint terms."""
         joints = ((joint.place, joint.name, joint.terms) for joint in self.description.joints)
-        return (*self.description.notes, *negative_notes(joints))
+        return (*self.description.all_notes, *negative_notes(joints))
 
     @property
     def status(self) -> str:
@@ -212,7 +212,7 @@ RULES = {
     "massless": "A link has inertia and no mass",
     "density": "The density is implausible for the collision shapes or the inertia",
     "com-outside": "The centre of mass is outside the collision shapes",
-    "inertia-unit": "The inertia is too large for the collision shapes",
+    "inertia-unit": "The moments of inertia seem to be in another unit",
     "twin": "The mirrored link differs",
     "copied": "Mass and inertia are copied between different links",
 }
@@ -276,6 +276,7 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
         else:
             link_names = _join_first([link_report.link.name for link_report, _ in group])
             yield f"  warning: {RULES[code].lower()} in {len(group)} links: {link_names} [{code}]"
+            yield f"      {group[0][0].link.name!r}: {group[0][1].message}"
     bare = sum(bool(r.link.mass) and not r.link.shapes for r in report.links)
     unseen = "links have no primitive shapes: the distances between joints alone showed their size"
     yield from [f"  note: {bare} {unseen} (meshes are not opened)"] if bare else ()

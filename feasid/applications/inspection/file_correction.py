@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from feasid.applications.inspection import judge
-from feasid.applications.inspection.file_check import FileCheck, LinkReport, check_description
+from feasid.applications.inspection.file_check import FileCheck, check_description
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError, OutputError
@@ -92,8 +92,14 @@ def correct_file(
     old_check = check_description(description)
     changes: tuple[Change, ...] = ()
     # MuJoCo computes principal moments in floats and rejects A + B < C; others test the numbers.
-    thin = find_program(for_).thin if for_ else (0.0, 0.0)
-    for link in (r.link for r in old_check.links if _is_wrong(r, *thin)):
+    share, size = find_program(for_).thin if for_ else (0.0, 0.0)
+    for report in old_check.links:
+        link, wrong = report.link, report.verdict.status == judge.INFEASIBLE
+        if report.verdict.possible and link.mass and link.moments:
+            principal = judge.principal_moments(link.moments)
+            wrong = principal.sum() / 2 - principal[2] < max(share * principal.sum(), size)
+        if not wrong:
+            continue
         mass = link.mass or (Fraction(repr(FILL_MASS)) if fill or for_ else None)
         if not mass or link.moments is None:
             what = f"has an inertia but no mass: give it one (fill gives {FILL_MASS:g} kg)"
@@ -107,19 +113,15 @@ def correct_file(
     data, new_check = _patched(text, form, description, changes)
     if total_mass is not None and new_check.infeasible:  # plates, whose decimals were rounded
         flat = {r.link.name for r in new_check.infeasible}
-        changes = tuple(_thicker(c, metric, margin) if c.link.name in flat else c for c in changes)
+        for k, (link, old) in enumerate((c.link, c.new) for c in changes):
+            if link.name in flat:
+                mass, *moments = (Fraction(repr(x)) for x in (old.mass, *old.moments))
+                new = judge.closest_inertia(mass, moments, metric, margin)
+                new = replace(new, distance=max(new.distance, old.distance), note=old.note)
+                changes = (*changes[:k], Change(link, new), *changes[k + 1 :])
         data, new_check = _patched(text, form, description, changes)
     _verify(old_check, new_check, changes)
     return FileCorrection(old_check, new_check, changes, data)
-
-
-def _is_wrong(report: LinkReport, share: float, size: float) -> bool:
-    """Whether a link is infeasible, or too thin: second moments below a share or a size."""
-    link = report.link
-    if not report.verdict.possible or not link.mass or link.moments is None:
-        return report.verdict.status == judge.INFEASIBLE
-    principal = judge.principal_moments(link.moments)
-    return bool(principal.sum() / 2 - principal[2] < max(share * principal.sum(), size))
 
 
 def _patched(
@@ -129,14 +131,6 @@ def _patched(
     inertials = {c.link.name: NewInertial(c.new.mass, c.new.moments) for c in changes}
     data = form.patch(description, Changes(inertials))
     return data, check_description(form.read(parse_xml(data, text.path, model=text.model)))
-
-
-def _thicker(change: Change, metric: str, margin: float) -> Change:
-    """A change with the closest inertia of a body that has volume."""
-    mass, *moments = (Fraction(repr(x)) for x in (change.new.mass, *change.new.moments))
-    inertia = judge.closest_inertia(mass, moments, metric, margin)
-    distance = max(inertia.distance, change.new.distance)
-    return replace(change, new=replace(inertia, distance=distance, note=change.new.note))
 
 
 def _fill_weightless(before: FileCheck, margin: float, done: set[str]) -> Iterator[Change]:

@@ -135,16 +135,12 @@ def readings(link: Link) -> Iterator[Reading]:
         yield Reading("frame", taken, mass, tensor - steiner)
 
 
-Numbers = tuple[str, str, list[float], float]
-"""Code, text, six moments and rarity of a reading."""
-
-
 def _tensor(moments: Sequence[float]) -> Array:
     return inertia.rotational_inertia([*moments, 0, 0, 0, 0])
 
 
-def _entries(six: list[float]) -> Iterator[Numbers]:
-    """Powers of ten of one number, and signs."""
+def _entries(six: list[float]) -> Iterator[tuple[str, str, list[float], float]]:
+    """Powers of ten of one number, and signs: code, text, six moments and rarity of a reading."""
     for k, name in enumerate(MOMENTS):
         for power in (*range(-9, 0), *range(1, 10)) if six[k] else ():
             changed = [x * 10.0**power if n == k else x for n, x in enumerate(six)]
@@ -162,7 +158,7 @@ def _entries(six: list[float]) -> Iterator[Numbers]:
         yield "product-sign", text, changed, float(len(some) < 3)
 
 
-def _orders(six: list[float]) -> Iterator[Numbers]:
+def _orders(six: list[float]) -> Iterator[tuple[str, str, list[float], float]]:
     own = [name[1:] for name in MOMENTS]
     for listed in LISTS:
         order = [listed.split().index(name) for name in own]

@@ -10,7 +10,6 @@ definite somewhere, which makes controllers unstable.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +21,6 @@ from feasid.parameters.feasibility.check import Verdict
 from feasid.parameters.feasibility.check import check as check_parameters
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
-from feasid.robot.formats.load import load_robot
-from feasid.robot.formats.terms import EFFECTS
 from feasid.robot.layout import random_configurations
 
 SAMPLES = 64  #: Number of configurations at which the mass matrix is computed.
@@ -80,14 +77,6 @@ class WholeRobotVerdict:
                 "bodies": list(self.base.bodies),
             },
         }
-
-
-def check_whole_robot_of_file(path: str | os.PathLike[str]) -> WholeRobotVerdict:
-    """Judge the robot in a file.
-
-    Raises FeasidError: the file cannot be read, has no moving joint, or needs MuJoCo's compiler.
-    """
-    return check_whole_robot(load_robot(path, ignore=EFFECTS))
 
 
 def check_whole_robot(robot: Robot) -> WholeRobotVerdict:

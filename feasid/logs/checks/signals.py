@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from feasid.core.arrays import Array, Mask
+from feasid.core.arrays import Array
 from feasid.logs.checks.findings import Finding
 from feasid.logs.clock import GAP, JITTER
 from feasid.logs.columns import WORDS
@@ -56,7 +56,8 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
     findings = _check_time(raw, runs) + _check_read_times(raw, runs)
     findings += _check_reading_rates(raw, runs) + _check_missing_cells(raw)
     names, tau = raw.layout.coordinates, raw.values.get("tau")
-    moved = tuple(names if tau is None else np.array(names)[~_is_constant(tau)])
+    known = [] if tau is None else [x[np.isfinite(x)] for x in tau.T]
+    moved = tuple(n for k, n in enumerate(names) if not known or (known[k] != known[k][:1]).any())
     unsigned = _unsigned_finding(raw, moved)
     findings += unsigned
     for kind, values in raw.values.items():
@@ -67,15 +68,6 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
             where = _ColumnPlace(kind, joint, column, raw.t, moved, bool(unsigned))
             findings += _check_column(values[:, k], where, runs)
     return findings + check_range(raw, robot)
-
-
-def _is_constant(values: Array) -> Mask:
-    """Columns whose finite numbers are all the same."""
-    finite = np.isfinite(values)
-    low, high = (
-        f(values, axis=0, where=finite, initial=x) for f, x in ((np.min, np.inf), (np.max, -np.inf))
-    )
-    return np.asarray(low == high)
 
 
 def _unsigned_finding(raw: Signals, moved: tuple[str, ...]) -> list[Finding]:

@@ -48,7 +48,7 @@ def build_robot(
     description. Raises MissingExtraError: masses that only the format's compiler knows.
     """
     left_out = [*refuse_effects(description.effects, check_ignored(ignore)), *description.left_out]
-    notes = [*description.notes]
+    notes = [*description.all_notes]
     floats = _has_floating_base(description, floating, notes)
     values = _link_parameters(description)
     tree = _BodyBuilder()

@@ -11,7 +11,7 @@ that the file's decimals are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -280,6 +280,29 @@ class Description:
     def joints(self) -> Iterator[Joint]:
         """All joints, in the order of the links."""
         return (joint for link in self.links for joint in link.joints)
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """What was repaired while reading, and limits of joints that are exchanged."""
+        units = ((j, "m" if j.kind == "prismatic" else "rad") for j in self.joints)
+        return *self.notes, *(
+            f"{j.place}: joint {j.name!r}: the lower limit {j.limits.upper:g} {unit} is above the "
+            f"upper limit {j.limits.lower:g} {unit}: they are read as exchanged"
+            for j, unit in units
+            if j.limits.exchanged
+        )
+
+
+def describe_cycle(
+    parents: Mapping[str, str], carried: Collection[str], joints: Mapping[str, str]
+) -> str:
+    """The links of a cycle that no `carried` link holds; `joints` says what holds each."""
+    name, passed = next(name for name in parents if name not in carried), [""]
+    while name not in passed:
+        passed.append(name)
+        name = parents[name]
+    cycle = (f"{x!r} hangs on {parents[x]!r} by {joints[x]}" for x in passed[passed.index(name) :])
+    return f"joints form a cycle: {', '.join(cycle)}"
 
 
 def depth_first(roots: Iterable[str], parents: Mapping[str, str]) -> Iterator[str]:

@@ -371,33 +371,18 @@ def joint_kind_axis_position(body: Body, title: str) -> tuple[str, Array | None,
     )
 
 
-def single_leader(coupling: Coupling, title: str) -> tuple[str, float]:
-    """The joint that a joint follows, and the factor; ("", 0.0) for one that is held.
+def single_leader(coupling: Coupling, title: str, held: bool = False) -> tuple[str, float]:
+    """The joint that a joint follows, and the factor; ("", 0.0) for one that may be `held`.
 
-    Raises InputError: it follows several, which a file of this format does not have.
+    Raises InputError: it follows several, or none, which a file of this format does not have.
     """
-    if len(coupling.factors) > 1:
+    if len(coupling.factors) != 1 and (coupling.factors or not held):
         raise InputError(
             f"joint {coupling.joint!r} follows {len(coupling.factors)} joints; in {title} a joint "
             f"follows one other",
             joint=coupling.joint,
         )
     return next(iter(coupling.factors.items()), ("", 0.0))
-
-
-def mimicked_joint(coupling: Coupling, title: str) -> tuple[str, float]:
-    """The joint that a joint mimics, and the factor.
-
-    Raises InputError: it follows several, or is held.
-    """
-    leader, factor = single_leader(coupling, title)
-    if not leader:
-        raise InputError(
-            f"joint {coupling.joint!r} is held by a coupling; in {title} a joint mimics another "
-            "one",
-            joint=coupling.joint,
-        )
-    return leader, factor
 
 
 def to_rpy(rotation: Array) -> Array:

@@ -59,6 +59,9 @@ def sidecar_path(path: str | Path) -> Path:
     return Path(f"{path}{SUFFIX}")
 
 
+SHAPE = ("rest", "ripple", "spring_range", "transition")  #: Of drives, written where it is not 0.
+
+
 def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
     """The sidecar of a file with this content, for a robot that it cannot hold.
 
@@ -72,7 +75,16 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
         "joints": list(robot.joints),
         "lock": dict(robot.source.reading.get("lock", {})) if robot.source is not None else {},
         "gravity": robot.gravity.tolist(),
-        "drives": [_drive_to_data(d) for d in robot.drives],
+        "drives": [
+            {
+                "name": drive.name,
+                "coupling": dict(drive.coupling),
+                "symbols": list(drive.symbols),
+                "values": None if drive.values is None else drive.values.tolist(),
+                **{k: x for k in SHAPE if (x := getattr(drive, k))},
+            }
+            for drive in robot.drives
+        ],
         "rotors": {
             b.name: {
                 k: x.tolist() if isinstance(x, np.ndarray) else x for k, x in vars(b.rotor).items()
@@ -113,7 +125,13 @@ def with_sidecar(
     if not is_regular(file):
         return robot.locked(lock) if lock else robot
     how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
-    data = _parse_sidecar(file)
+    try:
+        data = json.loads(read_whole(file, MAX_SIDECAR_BYTES))
+        if not isinstance(data, dict) or data.get("format") != "feasid sidecar":
+            raise ValueError("its format is another one")
+        int(data["version"]), str(data["sha256"])
+    except (OSError, *MALFORMED) as error:
+        raise DescriptionError(f"{file} is not a sidecar: {error}", path=str(file)) from error
     if gravity is not None:
         data.pop("gravity", None)
     if data["version"] > VERSION:
@@ -178,17 +196,6 @@ def _held_positions(
     return out
 
 
-def _parse_sidecar(file: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(read_whole(file, MAX_SIDECAR_BYTES))
-        if not isinstance(data, dict) or data.get("format") != "feasid sidecar":
-            raise ValueError("its format is another one")
-        int(data["version"]), str(data["sha256"])
-    except (OSError, *MALFORMED) as error:
-        raise DescriptionError(f"{file} is not a sidecar: {error}", path=str(file)) from error
-    return data
-
-
 def _add_parameters(robot: Robot, data: dict[str, Any]) -> Robot:
     rotors = {name: Rotor(**_lists_to_arrays(r)) for name, r in data["rotors"].items()}
     inertials = data["inertials"]
@@ -215,18 +222,6 @@ def _add_parameters(robot: Robot, data: dict[str, Any]) -> Robot:
         drives=drives,
         load_model=load,
     )
-
-
-def _drive_to_data(drive: Drive) -> dict[str, Any]:
-    out: dict[str, Any] = {
-        "name": drive.name,
-        "coupling": dict(drive.coupling),
-        "symbols": list(drive.symbols),
-        "values": None if drive.values is None else drive.values.tolist(),
-    }
-    shape = ("rest", "ripple", "spring_range", "transition")
-    out |= {k: x for k in shape if (x := getattr(drive, k))}
-    return out
 
 
 def _lists_to_arrays(data: dict[str, Any]) -> dict[str, Any]:
@@ -326,7 +321,10 @@ def loop_table_bytes(robot: Robot, mimics: Collection[str]) -> bytes | None:
     data = {
         "format": "feasid loops",
         "version": TABLE_VERSION,
-        "loops": [_loop_to_data(loop) for loop in robot.loops],
+        "loops": [
+            {k: x.tolist() if isinstance(x, np.ndarray) else x for k, x in vars(loop).items()}
+            for loop in robot.loops
+        ],
         "couplings": couplings,
         "active": list(robot.active),
         "configuration": {j: float(q) for j, q in robot.configuration.items()},
@@ -358,12 +356,3 @@ def _loop_end_from_data(
         raise DescriptionError(f"loop {loop!r}: there is no link {link!r}{hint}")
     owner, link_rotation, link_position = places[link]
     return owner, *compose(link_rotation, link_position, rotation, position)
-
-
-def _loop_to_data(loop: Loop) -> dict[str, Any]:
-    out: dict[str, Any] = {"name": loop.name, "kind": loop.kind}
-    for which in ("first", "second"):
-        out[which] = getattr(loop, which)
-        out[f"{which}_position"] = getattr(loop, f"{which}_position").tolist()
-        out[f"{which}_rotation"] = getattr(loop, f"{which}_rotation").tolist()
-    return out

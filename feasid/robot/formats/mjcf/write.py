@@ -254,7 +254,7 @@ def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     roots = [i for i, p in enumerate(robot.parents) if p < 0]
     followers = []
     for coupling in robot.couplings:
-        leader, factor = single_leader(coupling, "MJCF")
+        leader, factor = single_leader(coupling, "MJCF", held=True)
         curve = [coupling.offset, factor, 0, 0, 0]
         followers += markup("joint", joint1=coupling.joint, joint2=leader or None, polycoef=curve)
     trees = {i: _body_lines(robot, i, terms, extras) for i in roots}
@@ -341,9 +341,12 @@ def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms], extras: E
     body = robot.bodies[i]
     home, joints = (body.rotation, body.position), [body]
     children = [k for k, p in enumerate(robot.parents) if p == i]
-    while _is_intermediate_joint(robot, i, children):
+    while body.inertial is not None and not body.inertial.any() and len(children) == 1:
         i = children[0]
         body = robot.bodies[i]
+        if (body.rotation != np.eye(3)).any() or body.position.any():
+            body = joints[-1]  # the next one is at another place
+            break
         joints.append(body)
         children = [k for k, p in enumerate(robot.parents) if p == i]
     new = inertial_in_body_axes(body)
@@ -361,15 +364,6 @@ def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms], extras: E
         *(_body_lines(robot, child, terms, extras) for child in children),
         **_placement(body.name, *home),
     )
-
-
-def _is_intermediate_joint(robot: Robot, i: int, children: list[int]) -> bool:
-    """Whether a body only adds a joint before another one at the same place."""
-    body = robot.bodies[i]
-    if body.inertial is None or body.inertial.any() or len(children) != 1:
-        return False
-    child = robot.bodies[children[0]]
-    return bool((child.rotation == np.eye(3)).all()) and not child.position.any()
 
 
 def _joint_lines(body: Body, terms: JointTerms) -> list[str]:

@@ -32,6 +32,7 @@ from feasid.robot.formats.description import (
     Link,
     NamedElements,
     depth_first,
+    describe_cycle,
     pose_of_decimals,
 )
 from feasid.robot.formats.shapes import (
@@ -384,7 +385,8 @@ class _SdfReader:
         reached = {*order}
         for name, element in links.items():
             if name not in reached:
-                self.text.fail(f"joints form a cycle through link {name!r}", element)
+                held = {child: f"joint {joint!r}" for child, (_, joint) in above.items()}
+                self.text.fail(describe_cycle(parents, reached, held), element)
         return order
 
     def read_frames(self) -> Iterator[Link]:

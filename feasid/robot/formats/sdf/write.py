@@ -29,8 +29,8 @@ from feasid.robot.formats.rewrite import (
     exact_inertial,
     inertial_in_body_axes,
     joint_kind_axis_position,
-    mimicked_joint,
     placed_drawings,
+    single_leader,
     to_rpy,
 )
 from feasid.robot.formats.sdf.read import DEFAULTS, MODEL, SIZES, WORLD
@@ -271,7 +271,7 @@ def _joint_lines(body: Body, parent: str, terms: JointTerms, follows: Coupling |
     )
     mimic: list[str] = []
     if follows is not None:
-        leader, factor = mimicked_joint(follows, "SDF")
+        leader, factor = single_leader(follows, "SDF")
         numbers = {"multiplier": factor, "offset": follows.offset, "reference": 0.0}
         mimic = markup("mimic", _element_lines(numbers), joint=leader)
     about = markup(

@@ -26,6 +26,7 @@ from feasid.robot.formats.description import (
     Link,
     NamedElements,
     depth_first,
+    describe_cycle,
     pose_of_numbers,
 )
 from feasid.robot.formats.shapes import DRAWN, Drawing, Mesh, Shape, primitive_shape
@@ -347,9 +348,9 @@ class _UrdfReader:
         roots = [link for name, link in links.items() if name not in carried]
         parents = {name: joint.parent for name, joint in carried.items()}
         hung = {*depth_first((x.attributes["name"] for x in roots), parents)}
-        if cycle := [name for name in links if name not in hung]:
-            joint = carried[cycle[0]]
-            message = f"joints form a cycle: no root carries link {cycle[0]!r} of {joint.name!r}"
+        if loose := [name for name in links if name not in hung]:
+            places = {n: f"joint {j.name!r} on line {j.element.line}" for n, j in carried.items()}
+            message, joint = describe_cycle(parents, hung, places), carried[loose[0]]
             self.text.fail(message, joint.element, joint=joint.name)
         if len(roots) > 1:
             self.text.fail(

@@ -37,8 +37,8 @@ from feasid.robot.formats.rewrite import (
     exact_inertial,
     inertial_in_body_axes,
     joint_kind_axis_position,
-    mimicked_joint,
     placed_drawings,
+    single_leader,
     to_rpy,
     with_base_link,
 )
@@ -194,7 +194,7 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
             kind = "continuous"
         mimic: list[str] = []
         if follows is not None:
-            leader, factor = mimicked_joint(follows, "URDF")
+            leader, factor = single_leader(follows, "URDF")
             mimic = markup("mimic", joint=leader, multiplier=factor, offset=follows.offset)
         parts += markup(
             "joint",

@@ -31,6 +31,7 @@ from feasid.robot.formats.description import (
     Joint,
     Link,
     depth_first,
+    describe_cycle,
     pose_of_floats,
 )
 from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitive_shape
@@ -289,23 +290,28 @@ class _Reader:
                 f"{len(roots)} bodies hang on no joint ({', '.join(roots[:4])}); a robot has one: "
                 "say which -> load_robot(..., model='prim')",
             )
-        order = [*depth_first([*roots, *hung], {p: h.parent for p, h in self.hinges.items()})]
+        parents = {path: hinge.parent for path, hinge in self.hinges.items()}
+        order = [*depth_first([*roots, *hung], parents)]
         if len(order) < len(self.bodies):
-            raise refused_layer(self.path, "joints form a loop")
+            held = {path: str(hinge.prim.GetPath()) for path, hinge in self.hinges.items()}
+            raise refused_layer(self.path, describe_cycle(parents, order, held))
         links = tuple(self._link(path) for path in self.bodies)
         below = [
-            (p, path)
+            (p, path, self._pose_in(p, body)[:2])
             for path, body in self.bodies.items()
             for p in self._below(body)
             if p.GetTypeName() == "Xform"
         ]
-        frame_names = _distinct_names([p for p, _ in below])
+        placed = [x for x in below if np.isfinite(x[2][1]).all()]
+        lost = [p.GetName() for p, _, pose in below if not np.isfinite(pose[1]).all()]
+        self.left_out += [LeftOut("frame at no finite place", name) for name in lost]
+        frame_names = _distinct_names([p for p, *_ in placed])
         frames = tuple(
             Link(
                 frame_names[str(p.GetPath())], self.path, 1, lambda: (1, 1), self.names[path],
-                pose_of_floats(*self._pose_in(p, self.bodies[path])[:2]),
+                pose_of_floats(*pose),
             )
-            for p, path in below
+            for p, path, pose in placed
         )  # fmt: skip
         free = bool(hung) or roots[0] not in self.anchors
         gravity = self._gravity()

@@ -30,8 +30,8 @@ from feasid.robot.formats.rewrite import (
     exact_inertial,
     inertial_in_body_axes,
     joint_kind_axis_position,
-    mimicked_joint,
     placed_drawings,
+    single_leader,
     verification_error,
     with_base_link,
 )
@@ -389,7 +389,7 @@ class _NewLayer:
 
     def add_mimic(self, robot: Robot, coupling: Coupling) -> None:
         """PhysX keeps ``q + gearing q_leader + offset = 0``, angles in degrees."""
-        leader, factor = mimicked_joint(coupling, "USD")
+        leader, factor = single_leader(coupling, "USD")
         prim = self.joints[coupling.joint]
         turns = [
             robot.bodies[robot.joint_index(name)].motion[:3].any()
