@@ -3,6 +3,8 @@
 Truths: geoms, names and masses as MuJoCo compiles them, and mass by volume times density.
 """
 
+import re
+
 import numpy as np
 import pytest
 from arms import panda
@@ -84,6 +86,9 @@ def test_each_program_has_a_word_for_what_it_does_not_read(tmp_path):
         (things,) = written.unread.values()
         assert words in things
         assert f"r.{suffix} for " in str(written)
+    zero = re.sub(r'(name="finger">.*?mass value=")[^"]*', r"\g<1>0", arm(1))  # and an inertia
+    written = feasid.write(feasid.load_robot(zero), tmp_path / "z.urdf", for_="mujoco")
+    assert "moving link without mass, which is refused ('finger')" in written.unread["MuJoCo"]
     (nothing,) = feasid.write(robot, tmp_path / "r.sdf", for_="gazebo").unread.values()
     assert nothing == ""
     with pytest.raises(InputError, match="Gazebo does not read MJCF: give the file the suffix of"):

@@ -349,11 +349,3 @@ def test_an_included_file_is_corrected_by_itself(tmp_path):
     with pytest.raises(InputError, match=r"included file .*p\.xml:1"):
         correct_file(path)
     assert b'diaginertia="2' in correct_file(part).data
-
-
-def test_bodies_without_mass_are_filled_when_asked(tmp_path):
-    text = model("", joint='<joint name="j"/>', rest="")
-    path = write(tmp_path, text)
-    new = correct_file(path, fill=True).data.decode()
-    assert "<inertial pos=" in new
-    mujoco.MjModel.from_xml_string(new)

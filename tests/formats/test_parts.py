@@ -63,6 +63,19 @@ def test_a_limit_of_any_size_is_none_and_refuses_nothing(text, number):
             feasid.load_robot(text % ((wrong,) * text.count("%s")))
 
 
+@pytest.mark.parametrize("text", [HINGE, SLIDE, SDF_HINGE], ids=["urdf", "mjcf", "sdf"])
+def test_limits_in_the_wrong_order_are_exchanged_and_noted(text, tmp_path):
+    robot = feasid.load_robot(text % (("-3",) * text.count("%s")))
+    limits = robot.bodies[0].limits
+    assert (limits.lower, limits.upper, limits.exchanged) == (-3.0, -1.0, True)
+    unit = "m" if text == SLIDE else "rad"
+    words = f"joint 'j': the lower limit -1 {unit} is above the upper limit -3 {unit}"
+    assert [words in note for note in robot.source.notes].count(True) == 1
+    path = tmp_path / "arm.urdf"
+    path.write_text(text % (("-3",) * text.count("%s")))
+    assert words in feasid.check(path).explain()
+
+
 @pytest.mark.parametrize(
     "comment", ["gz --msgtype x", "--", "a - -- - b -", "------", " -->\n<!--a--b"]
 )

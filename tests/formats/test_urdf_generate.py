@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from generated import tree_with_couplings
-from logs import arm_parameters, simulate
 from pinocchio_side import PinocchioModel
-from robots import random_robot, relative, wam
+from robots import random_robot, relative
 from written import torque_difference, with_random_inertia
 
 import feasid
@@ -42,39 +41,6 @@ def test_pinocchio_reads_the_new_urdf_alike(seed, tmp_path):
     assert theirs.model.effortLimit.tolist() == [50.0] * 6
     motion = rng.uniform(-1, 1, (3, 6))
     assert relative(theirs.torques(*motion), feasid.inverse_dynamics(robot, *motion)[0]) < SAME
-
-
-def test_a_fit_of_a_dh_robot_is_written_as_urdf(tmp_path):
-    """Standard DH: bodies' frames are at their far ends, off the axes."""
-    robot = Robot.from_dh([(0.3, 0.5, 0.1, 0.2), (1.2, 0.1, 0.4, 0.0), (-0.7, 0.2, 0.0, 0.5)])
-    truth = robot.with_joint_terms()
-    delta = arm_parameters(truth)
-    log, test = simulate(truth, delta, 1, noise=0.02), simulate(truth, delta, 2, noise=0.02)
-    fit = feasid.fit(log, robot, diagnose=False, plausible=False, filtering="signals")
-    path = tmp_path / "dh.urdf"
-    export = fit.write(path, test=test, force=True)
-    assert "fo" in "".join(export.written.lost)
-    again = load_robot(path)  # with its sidecar
-    assert torque_difference(fit.robot, again) < SAME
-    seen = fit.verify(path, "pinocchio", test)
-    errors = export.errors["file, hard sign on the test"]
-    np.testing.assert_allclose(seen["pinocchio"]["all"], errors["all"], rtol=1e-6)
-
-
-def test_mjcf_becomes_urdf_and_back(tmp_path):
-    text = """<mujoco model="arm"><compiler angle="radian"/><worldbody><body name="a">
-    <joint name="j" type="hinge" axis="0 1 0" pos="0.1 0 0.2" damping="0.3"/>
-    <inertial pos="0.1 0 0.1" mass="2" diaginertia="0.02 0.03 0.02"/>
-    <body name="b" pos="0.3 0.1 0" quat="0.8 0.6 0 0"><joint name="k" type="slide" axis="1 0 0"/>
-    <inertial pos="0 0.1 0" mass="1" diaginertia="0.01 0.01 0.01"/></body></body></worldbody>
-    </mujoco>"""
-    (tmp_path / "arm.xml").write_text(text)
-    robot = load_robot(tmp_path / "arm.xml")
-    feasid.write(robot, tmp_path / "arm.urdf")
-    urdf = load_robot(tmp_path / "arm.urdf")
-    assert torque_difference(robot, urdf) < SAME
-    feasid.write(urdf, tmp_path / "again.xml")
-    assert torque_difference(robot, load_robot(tmp_path / "again.xml")) < SAME
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -122,11 +88,3 @@ def test_what_urdf_does_not_have_is_named(tmp_path):
     with pytest.raises(InputError, match="joint 'c' follows 2 joints"):
         feasid.write(three, tmp_path / "new.xml")
     assert not [*tmp_path.iterdir()]
-
-
-def test_the_published_arm_keeps_its_base_parameters(tmp_path):
-    robot = with_random_inertia(replace(wam(), drives=()))
-    feasid.write(robot, tmp_path / "wam.urdf")
-    again = load_robot(tmp_path / "wam.urdf")
-    assert feasid.base_parameters(again).size == feasid.base_parameters(robot).size
-    assert torque_difference(robot, again) < SAME

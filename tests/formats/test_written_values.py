@@ -131,10 +131,3 @@ def test_a_welded_link_with_mass_zero_is_nothing_to_speak_of():
     robot = feasid.load_robot(ARM.replace("</robot>", welded))
     assert notes(robot) == []
     assert robot.bodies[1].inertial[9] == 0.3
-
-
-def test_a_moving_mjcf_body_with_mass_zero_has_no_known_mass():
-    text = CHAIN.replace('mass="0.5" diaginertia="0.011 0.012 0.013"', 'mass="0"')
-    robot = feasid.load_robot(text)
-    assert robot.bodies[-1].inertial is None
-    assert "'b'" in notes(robot)[0]

@@ -13,7 +13,7 @@ from closed import MECHANISMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pinocchio_side import PinocchioModel
-from robots import ARM, example_urdfs, replaced, without_geometry
+from robots import ARM, example_urdfs, replaced
 
 import feasid
 from feasid import load_robot
@@ -270,28 +270,6 @@ def test_it_starts_without_solvers_or_pandas(tmp_path):
 
 
 # -- real files -----------------------------------------------------------------------------------
-
-
-@pytest.mark.sampled(0.34)
-@pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
-def test_mujoco_refuses_what_is_called_infeasible(path):
-    """MuJoCo's compiler stops at the first such link; at a valid limit it may stop, too."""
-    mujoco = pytest.importorskip("mujoco")
-    if "<link" not in path.read_text():
-        return
-    report = check_file(path)
-    try:
-        mujoco.MjModel.from_xml_string(without_geometry(path.read_text()))
-        refusal = ""
-    except ValueError as error:
-        refusal = str(error)
-    says_inertia = "A + B >= C" in refusal or "positive eigenvalues" in refusal
-    named = {r.verdict.status for r in report.links if repr(r.link.name) in refusal}
-    if any(r.verdict.code != "massless" for r in report.infeasible):
-        assert says_inertia
-        assert named <= {"infeasible", "boundary"}
-    else:
-        assert not says_inertia or named == {"boundary"}
 
 
 # -- what control sees ----------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """`feasid compare` tells models that move alike from models that do not."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -47,6 +48,58 @@ def test_mass_moved_along_the_nullspace_is_not_seen(tmp_path):
     assert found.equivalent
     assert found.different == ()
     assert max(found.torques.values()) < 1e-9
+
+
+def test_conjugated_principal_axes_are_another_body(tmp_path):
+    """The mistake of a published converter, which masses and principal moments do not show."""
+    a, b = write(tmp_path, "a.urdf", text=PENDULUM_URDF), tmp_path / "b.usda"
+    feasid.write(load_robot(a), b)
+    assert compare(a, b).equivalent
+    w, x, y, z = re.search(
+        r"principalAxes = \((.*?), (.*?), (.*?), (.*?)\)", b.read_text()
+    ).groups()
+    turned = f"({w}, {-float(x)}, {-float(y)}, {-float(z)})"
+    b.write_text(b.read_text().replace(f"({w}, {x}, {y}, {z})", turned))
+    assert not compare(a, b).equivalent
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "xml", "sdf", "usda"])
+def test_a_file_that_does_not_say_whether_it_floats_floats_as_the_other(tmp_path, suffix):
+    a = write(tmp_path, "a.urdf")
+    own = tmp_path / f"own.{suffix}"
+    feasid.write(load_robot(a, floating=True), own)
+    for found in (compare(a, own), compare(own, a)):
+        assert found.equivalent
+        floats = suffix in ("xml", "usda")  # these files say it
+        assert ("(floating, as the other)" in "".join(found.names)) == floats
+        assert ("floating_base" in found.torques) == floats
+
+
+def test_frames_off_their_axes_are_no_difference(tmp_path):
+    text = PENDULUM_MJCF.replace('axis="0 1 0"', 'axis="0 1 0" pos="0.3 0 0.2"')
+    a, b = write(tmp_path, "a.xml", text=text), tmp_path / "b.urdf"
+    feasid.write(load_robot(a), b)
+    assert compare(a, b).equivalent
+    feasid.write(load_robot(a.read_text().replace("0.3 0 0.2", "0.3 0 0.21")), b, overwrite=True)
+    assert "apart" in compare(a, b).kinematics[0]
+
+
+@pytest.mark.parametrize("suffix", ["sdf", "usda"])
+def test_of_several_models_those_asked_for_are_compared(tmp_path, capsys, suffix):
+    a, one = write(tmp_path, "p.urdf", text=PENDULUM_URDF), tmp_path / f"one.{suffix}"
+    feasid.write(load_robot(a), one)
+    start, end = ("<model", "</model>") if suffix == "sdf" else ("def Xform", "\n}\n")
+    text = one.read_text()
+    first = text[text.index(start) : text.rindex(end) + len(end)]
+    heavy = first.replace('"p"', '"q"').replace("</p/", "</q/").replace("2.0</mass>", "3.0</mass>")
+    both = write(tmp_path, f"both.{suffix}", text=text.replace(
+        first, first + heavy.replace("mass = 2", "mass = 3")))  # fmt: skip
+    assert main(["compare", str(a), str(both)]) == 2
+    assert "--model" in capsys.readouterr().err
+    assert main(["compare", str(a), str(both), "--model", "p"]) == 0
+    assert main(["compare", str(a), str(both), "--model", "q"]) == 1
+    assert main(["compare", str(both), str(both), "--model", "p", "--model", "q"]) == 1
+    assert compare(both, both, model=("q", "q")).equivalent
 
 
 @pytest.mark.parametrize("text", [FULL_ARM, FULL_ARM.replace("1.25", "1.33333333333")])

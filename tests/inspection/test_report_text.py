@@ -180,10 +180,6 @@ def test_two_faces_are_met_at_once():
         assert np.linalg.norm(near - [-1, -2, 4]) >= found - 1e-6
 
 
-def test_an_inertia_of_zeros_has_a_near_one():
-    assert closest_inertia(Fraction(1), exactly(0, 0, 0, 0, 0, 0)).distance == 1.0
-
-
 def reported(mass=1, com=0.0, six=(1, 0, 0, 1, 0, 1), name="a"):
     link = SimpleNamespace(name=name, mass=mass, moments=six, com=np.array([com, 0, 0]))
     return SimpleNamespace(link=link)

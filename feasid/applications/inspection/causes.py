@@ -62,11 +62,9 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
         for link in group if len(group) >= _MANY and len(sizes) > 1 else ():
             others = ", ".join([n for n in few if n != link.name][: _FEW - 1])
             others += ", ..." if len(group) > _FEW else ""
-            text = f"mass and inertia equal those of {len(group) - 1} other links ({others}), whose"
-            text += " shapes differ: copied?"
-            copies[link.name] = Cause(
-                "copied", text, {"count": len(group), "links": ", ".join(few)}
-            )
+            count, text = len(group), "mass and inertia equal those of"
+            text = f"{text} {count - 1} other links ({others}), whose shapes differ: copied?"
+            copies[link.name] = Cause("copied", text, {"count": count, "links": ", ".join(few)})
     places: dict[str, list[Array]] = {link.name: [] for link in description.links}
     for link in description.links:
         if link.parent in places and link.joints:

@@ -106,7 +106,7 @@ def unread_parts(
         ten = body.inertial  # None: as in the file, where a shape may give a mass
         links = [description.by_name.get(m.name) for m in body.members or (body,)]
         heavy = any(x and (x.mass or (x.mass is None and x.drawings())) for x in links)
-        if not (heavy if ten is None else ten.any()):
+        if not (heavy if ten is None else ten[9] > 0):
             yield LeftOut(f"moving link without mass, which is {program.massless}", body.name)
         elif ten is not None and np.linalg.eigvalsh(to_mass_com_inertia(ten)[2])[0] < program.least:
             yield LeftOut(f"moving link without inertia, which is {program.massless}", body.name)
