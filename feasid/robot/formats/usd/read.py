@@ -293,8 +293,8 @@ class _Reader:
         parents = {path: hinge.parent for path, hinge in self.hinges.items()}
         order = [*depth_first([*roots, *hung], parents)]
         if len(order) < len(self.bodies):
-            held = {path: str(hinge.prim.GetPath()) for path, hinge in self.hinges.items()}
-            raise refused_layer(self.path, describe_cycle(parents, order, held))
+            joints = {path: str(hinge.prim.GetPath()) for path, hinge in self.hinges.items()}
+            raise refused_layer(self.path, describe_cycle(parents, order, joints))
         links = tuple(self._link(path) for path in self.bodies)
         below = [
             (p, path, self._pose_in(p, body)[:2])
@@ -314,9 +314,8 @@ class _Reader:
             for p, path, pose in placed
         )  # fmt: skip
         free = bool(hung) or roots[0] not in self.anchors
-        gravity = self._gravity()
-        if not free:
-            gravity = self._world_pose(self.bodies[roots[0]])[0].T @ gravity
+        stands = np.eye(3) if free else self._world_pose(self.bodies[roots[0]])[0]
+        gravity = stands.T @ self._gravity() + 0.0
         return Description(
             "usd",
             self.path,
@@ -544,9 +543,9 @@ class _Reader:
         one = instance in SIX
         names = [f"limit:{instance}:physics:{x}" if one else f"physics:{y}Limit"
                  for x, y in (("low", "lower"), ("high", "upper"))]  # fmt: skip
-        lower, upper = (number(name, turn) for name in names)
         effort = number(f"drive:{instance}:physics:maxForce", torque_unit(self.units, joint.kind))
-        speed = number("physxJoint:maxJointVelocity", turn)
+        names.append("physxJoint:maxJointVelocity")
+        lower, upper, speed = (number(name, turn) for name in names)
         return Limits(lower, upper, speed, effort)
 
     def _terms(self, prim: Any, joint: UsdJoint) -> JointTerms:
