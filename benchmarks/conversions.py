@@ -27,6 +27,7 @@ import numpy as np
 
 import feasid
 from benchmarks.pages import put_between
+from feasid.robot.description import GRAVITY
 from feasid.robot.formats.registry import reread_description
 
 SUFFIXES = {"URDF": ".urdf", "MJCF": ".xml", "SDF": ".sdf", "USD": ".usda"}
@@ -269,7 +270,7 @@ def main():
             try:
                 robot = feasid.load_robot(source, floating=floating)
             except feasid.errors.FeasidError as error:
-                reasons[str(error).split(": ", 1)[-1][:110]] += 1
+                reasons[str(error).split(": ", 1)[-1][:150]] += 1
                 continue
             count["floating" if any(b.floats for b in robot.bodies) else "fixed"] += 1
             form = {"mjcf": "MJCF", "sdf": "SDF"}.get(robot.source.format, "URDF")
@@ -280,7 +281,8 @@ def main():
                     _, _, read = convert(robot, files[a], number)
                     if read is not None:
                         origins[a] = read
-            for sidecar in Path(folder).glob("*.feasid.json"):
+            usual = np.array_equal(robot.gravity, GRAVITY)  # other gravity is in sidecars
+            for sidecar in Path(folder).glob("*.feasid.json") if usual else ():
                 sidecar.unlink()
             for a, origin in origins.items():
                 for b, suffix in SUFFIXES.items():
@@ -290,7 +292,7 @@ def main():
                     if read is None or outcome == "differs":
                         print(f"{Path(source).stem}: {a} to {b}: {outcome}: {words[:200]}")
                         if read is None:
-                            reasons[f"to {b}: " + re.sub("'[^']*'", "...", words)[:110]] += 1
+                            reasons[f"to {b}: " + re.sub("'[^']*'", "...", words)[:150]] += 1
                         continue
                     same = feasid.compare(files[a], path)
                     alike[a, b] += same.equivalent

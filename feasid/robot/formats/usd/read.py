@@ -544,8 +544,7 @@ class _Reader:
         names = [f"limit:{instance}:physics:{x}" if one else f"physics:{y}Limit"
                  for x, y in (("low", "lower"), ("high", "upper"))]  # fmt: skip
         effort = number(f"drive:{instance}:physics:maxForce", torque_unit(self.units, joint.kind))
-        names.append("physxJoint:maxJointVelocity")
-        lower, upper, speed = (number(name, turn) for name in names)
+        lower, upper, speed = (number(x, turn) for x in (*names, "physxJoint:maxJointVelocity"))
         return Limits(lower, upper, speed, effort)
 
     def _terms(self, prim: Any, joint: UsdJoint) -> JointTerms:
