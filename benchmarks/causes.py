@@ -1,6 +1,6 @@
 """Is the cause of a damage named? Descriptions with one mistake each, and sound ones.
 
-    python -m benchmarks.causes [--damaged 400] [--sound 60] [--seed 1]
+    python -m benchmarks.causes [--damaged 400] [--sound 60] [--seed 1] [--write]
     python -m benchmarks.causes --meshes 60 [--seed 1]
 
 Robots are those of example-robot-data, damaged at links that raise no hint, and trees of bodies
@@ -9,7 +9,8 @@ with meshes, or without shapes. Printed are the shares of damaged links whose fi
 damage, of all and of those that became impossible, and the number of sound robots with a cause.
 Damage that changes no number by more than 2 % of the largest is drawn again. With ``--meshes`` so
 many files whose only shapes are meshes are damaged, each in one of `UNITS`, and as many are not:
-printed are how many raise a warning.
+printed are how many raise a warning. A seed that is not given is drawn; ``--write`` puts the table
+into docs/models.md.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ from pathlib import Path
 import numpy as np
 
 import feasid
+from benchmarks.pages import put_between
 
+PAGE = Path(__file__).parents[1] / "docs/models.md"
+MARKS = "<!-- causes -->", "<!-- end of causes -->"
+TOTALS = ("impossible", "possible", "all")
 SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 SHAPES = ("primitives", "meshes", "none")
@@ -316,10 +321,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--damaged", type=int, default=400)
     parser.add_argument("--sound", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int)
     parser.add_argument("--meshes", type=int, default=0)
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    rng = np.random.default_rng(given.seed)
+    seed = int(np.random.SeedSequence().entropy % 10**6) if given.seed is None else given.seed
+    rng = np.random.default_rng(seed)
     if given.meshes:
         found, tried = meshes(rng, given.meshes)
         for kind, number in tried.items():
@@ -337,6 +344,12 @@ def main():
         print(f"{group:16s} {found[group]:4d} of {number:4d} named first  {others or ''}")
     wrong = sum(map(bool, causes_of_sound_robots(rng, given.sound)))
     print(f"{wrong} of {given.sound} sound robots have a cause")
+    if given.write:
+        lines = [f"Seed {seed}; {wrong} of {given.sound} sound robots have a cause.", ""]
+        lines += ["| damage | drawn | cause named first |", "|---|---|---|"]
+        groups = [*sorted({*tried} - {*TOTALS}), *(x for x in TOTALS if x in tried)]
+        lines += [f"| {g} | {tried[g]} | {100 * found[g] / tried[g]:.0f} % |" for g in groups]
+        put_between(PAGE, *MARKS, "\n".join(lines))
 
 
 if __name__ == "__main__":
