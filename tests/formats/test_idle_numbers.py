@@ -19,8 +19,7 @@ IDLE = {
 <visual><origin xyz="# 0 0" rpy="0 0 #"/>{SHAPE}</visual>""",
     ("urdf", '<axis xyz="0.0 0.0 1.0"/>'): """
 <limit lower="-#" upper="#" effort="#" velocity="#"/>
-<safety_controller k_velocity="#" k_position="#"/>
-<calibration rising="#"/>""",
+<safety_controller k_velocity="#" k_position="#"/>""",
     ("urdf", '<robot name="p">'): """
 <material name="m"><color rgba="1 #"/></material>
 <transmission name="t"><joint name="j"/><actuator name="m"><gear>#</gear></actuator></transmission>
@@ -30,8 +29,7 @@ IDLE = {
 <geom size="0.1" rgba="# 0 0 x" mass="0"/>
 <geom size="0.1" mass="0" friction="# # #" solref="# 1" margin="#"/>
 <camera name="c" fovy="#" pos="# 0 0"/>
-<light pos="# 0 0" dir="0 0 #"/>
-<site name="s" size="#" rgba="x 0 0 0"/>""",
+<light pos="# 0 0" dir="0 0 #"/>""",
     ("xml", 'axis="0.0 0.0 1.0"'): """
 range="-# #" limited="true" solreflimit="# 1"
 margin="#" user="# 1e999\"""",
@@ -39,7 +37,6 @@ margin="#" user="# 1e999\"""",
 <asset><material name="m" shininess="#"/></asset>
 <asset><texture name="t" type="2d" builtin="flat" width="#" height="x"/></asset>
 <visual><map znear="#"/></visual>
-<statistic extent="#" center="x 0 0"/>
 <sensor><jointpos joint="j" noise="#" cutoff="#"/></sensor>
 <keyframe><key qpos="#" time="x"/></keyframe>""",
     ("sdf", "</inertial>"): f"""
@@ -55,8 +52,7 @@ margin="#" user="# 1e999\"""",
 <plugin name="p" filename="x"><rate>#</rate></plugin>""",
     ("sdf", '<sdf version="1.9">'): """
 <light name="l" type="point"><pose># 0</pose></light>
-<physics type="ode"><max_step_size>#</max_step_size></physics>
-<scene><ambient>x</ambient><shadows>#</shadows></scene>""",
+<physics type="ode"><max_step_size>#</max_step_size></physics>""",
     ("usda", "quatf physics:principalAxes = (1, 0, 0, 0)"): f"""
 def Sphere "s" {{ color3f[] primvars:displayColor = [(#, #, -1)]; }}
 def Sphere "s" {{ double radius = #; }}

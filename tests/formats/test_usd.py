@@ -318,15 +318,19 @@ def test_what_cannot_be_read_or_written_is_refused(tmp_path):
     path.write_text(stage.GetRootLayer().ExportToString())
     with pytest.raises(InputError, match=r"refers to .*secret\.usda.*usdcat --flatten"):
         feasid.load_robot(path)
-    path.write_bytes(b"#usda 1.0\ndef {{{")
-    with pytest.raises(DescriptionError, match="damaged or no USD"):
-        feasid.load_robot(path)
-    path.write_bytes(b"PXR-USDC" + b"\xff" * 200)
-    with pytest.raises(DescriptionError, match="damaged or no USD"):
-        feasid.load_robot(path)
-    path.write_text("#usda 1.0\n")
-    with pytest.raises(DescriptionError, match="no prim with PhysicsRigidBodyAPI"):
-        feasid.load_robot(path)
+    one = feasid.Body("a", None, joint="j", inertial=[1, 0, 0, 1, 0, 1, 0, 0, 0, 2])
+    feasid.write(feasid.Robot((one,)), path, overwrite=True)
+    sound = path.read_bytes()
+    for content, words in (
+        (b"#usda 1.0\ndef {{{", "damaged or no USD"), (b"PXR-USDC" + b"\xff" * 200, "damaged or"),
+        (b"#usda 1.0\n", "no prim with PhysicsRigidBodyAPI"),
+        (sound.replace(b'axis = "Z"', b'axis = "Q"'), "/j: turns about 'Q'"),
+        (sound.replace(b"mass = 2", b"mass = nan"), "/a: mass nan or inertia"),
+        (sound.replace(b"(1, 1, 1)", b"(1, inf, 1)"), "/a: mass 2 or inertia .* not a finite"),
+    ):  # fmt: skip
+        path.write_bytes(content)
+        with pytest.raises(DescriptionError, match=words):
+            feasid.load_robot(path)
     arm = feasid.load_robot(urdf("panda"), lock=locks("panda"))
     with pytest.raises(InputError, match=r"robot\.usdz: is this .*USD"):
         feasid.write(arm, tmp_path / "robot.usdz")

@@ -185,7 +185,8 @@ class _Reader:
             prims = [p for p in prims if text.model in str(p.GetPath()).split("/")]
         bodies = [p for p in prims if p.HasAPI(physics.RigidBodyAPI)]
         if not bodies:
-            below = f" below {text.model!r}" if text.model else ""
+            there = ", ".join(str(p.GetPath()) for p in every[:4])
+            below = f" below {text.model!r}; there are {there}" if text.model else ""
             raise refused_layer(self.path, f"no prim with PhysicsRigidBodyAPI{below}")
         self.names = _distinct_names(bodies)
         self.bodies = {str(p.GetPath()): p for p in bodies}
@@ -250,6 +251,8 @@ class _Reader:
         if name in KINDS:
             axis = prim.GetAttribute("physics:axis")
             letter = str(axis.Get()) if axis.IsValid() else "X"
+            if letter not in AXES:
+                raise self.fail(prim, f"turns about {letter!r}, which is not X, Y or Z")
             return UsdJoint(path, KINDS[name], INSTANCES.get(KINDS[name], ""), letter)
         free = []
         for axis in SIX if name == "PhysicsJoint" else ():  # locked: limits exclude each other
@@ -319,7 +322,7 @@ class _Reader:
         return Description(
             "usd",
             self.path,
-            self.stage.GetDefaultPrim().GetName() if self.stage.HasDefaultPrim() else "robot",
+            self.text.model or self.stage.GetRootLayer().defaultPrim or "robot",
             links,
             tuple(self.names[p] for p in order),
             world=WORLD if free else "",
@@ -401,7 +404,9 @@ class _Reader:
         mass = shortest(api.GetMassAttr().Get() or 0.0)
         diagonal = shortest_vector(api.GetDiagonalInertiaAttr().Get() or ZEROS)
         com = shortest_vector(api.GetCenterOfMassAttr().Get() or ZEROS)
-        if not mass > 0 or not diagonal.any() or not np.isfinite(com).all():
+        if not np.isfinite([mass, *diagonal]).all():
+            raise self.fail(prim, f"mass {mass:g} or inertia {diagonal} is not a finite number")
+        if mass == 0 or not diagonal.any() or not np.isfinite(com).all():
             return None, None, None
         turn = rotation_of(api.GetPrincipalAxesAttr().Get())
         factor = units.mass * units.length**2
@@ -504,7 +509,7 @@ class _Reader:
         if kind not in ("sphere", "cylinder", "capsule") or np.ptp(scale) > NEAT * scale.max():
             return None
         if kind != "sphere":  # whose axis is the third column of a rotation
-            k = "XYZ".index(str(prim.GetAttribute("axis").Get()))
+            k = "XYZ".find(str(prim.GetAttribute("axis").Get()))
             turn = np.roll(turn, 2 - k, axis=1)
         return primitive_shape(kind, np.array(sizes) * scale[0] * self.units.length, turn, at)
 
@@ -540,10 +545,10 @@ class _Reader:
             value = prim.GetAttribute(name).Get() if prim.HasAttribute(name) else None
             return None if value is None else shortest(value) * factor
 
-        one = instance in SIX
-        names = [f"limit:{instance}:physics:{x}" if one else f"physics:{y}Limit"
+        names = [f"limit:{instance}:physics:{x}" if instance in SIX else f"physics:{y}Limit"
                  for x, y in (("low", "lower"), ("high", "upper"))]  # fmt: skip
-        effort = number(f"drive:{instance}:physics:maxForce", torque_unit(self.units, joint.kind))
+        unit = term_attributes(self.units, joint)["coulomb"][1]
+        effort = number(f"drive:{instance}:physics:maxForce", unit)
         lower, upper, speed = (number(x, turn) for x in (*names, "physxJoint:maxJointVelocity"))
         return Limits(lower, upper, speed, effort)
 
@@ -559,18 +564,13 @@ class _Reader:
         return JointTerms(**values) if any(values.values()) else NO_TERMS
 
 
-def torque_unit(units: StageUnits, kind: str) -> float:
-    """Unit of a joint's torque or force in SI."""
-    return units.mass * units.length ** (2 if kind == "revolute" else 1)
-
-
 def term_attributes(units: StageUnits, joint: UsdJoint) -> dict[str, tuple[str, float]]:
     """Attribute and unit in SI of every joint term that PhysX's schema holds.
 
     Viscous friction of hinges is per degree.
     """
     instance, kind = joint.instance, joint.kind
-    force = torque_unit(units, kind)
+    force = units.mass * units.length ** (2 if kind == "revolute" else 1)
     per_speed = 180 / math.pi if kind == "revolute" else 1 / units.length
     mass = units.mass * (units.length**2 if kind == "revolute" else 1.0)
     return {
