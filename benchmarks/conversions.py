@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import html
 import importlib.util
 import re
 import tempfile
@@ -339,7 +340,8 @@ def main():
         row = " | ".join(str(outcomes[k]) for k in ("equal", "said", "differs", "refused"))
         lines.append(f"| {b} | {program} | {row} |")
     lines += ["", "| times | refused |", "|---|---|"]
-    lines += [f"| {n} | {text.replace('|', '/')} |" for text, n in reasons.most_common()]
+    words = {text: html.escape(re.sub(r"/\S*/", "", text), quote=False) for text in reasons}
+    lines += [f"| {n} | {words[text]} |" for text, n in reasons.most_common()]
     print("\n".join(lines))
     for name, number in [*reasons.most_common(25), *silent.most_common(25)]:
         print(f"{number:5d}  {name}")
