@@ -5,6 +5,7 @@
     python benchmarks/promises.py contact [--count 10] [--seed 0]   observers without contact
     python benchmarks/promises.py foreign [--count 3] [--write]     effects that no model has
     python benchmarks/promises.py gains [--count 30] [--seed 0]     a wrong torque gain of one joint
+    python benchmarks/promises.py weighed [--count 30] [--seed 0]   that gain with something known
     python benchmarks/promises.py cost                              processor time of the replays
     python benchmarks/promises.py payload [--count 45] [--seed 0]   loads in their deviations
 
@@ -31,11 +32,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from scipy.spatial.transform import Rotation
 
 import feasid
 from feasid.core.errors import FeasidError
 from feasid.identification.assessment.quality import ANOTHER_DAY
+from feasid.results.codegen.c import compile_routines
 from feasid.robot.inertia import from_mass_com_inertia
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1])]
@@ -96,12 +99,21 @@ def samples(count: int, seed: int) -> list[str]:
             found.setdefault(kind, []).append(inside)
         shares = {kind: round(float(x.mean()), 2) for kind, x in held.items()}
         print(f"{name} {seed + k} {bits} bits", shares, flush=True)
-    rows = [f"| kind | held by bands of {100 * BAND:.0f} % | values |", "|---|---|---|"]
+    rows = [f"| kind | held by bands of {100 * BAND:.0f} % | values | worlds | 95 % interval |",
+            "|---|---|---|---|---|"]  # fmt: skip
     for kind, parts in found.items():
-        inside = np.concatenate(parts)
-        rows.append(f"| {kind} | {100 * inside.mean():.0f} % | {len(inside)} |")
+        inside, worlds = np.concatenate(parts), len(parts)
+        low, high = (100 * x for x in share_interval(float(inside.mean()), worlds))
+        rows.append(f"| {kind} | {100 * inside.mean():.0f} % | {len(inside)} | {worlds} | "
+                    f"{low:.0f} to {high:.0f} % |")  # fmt: skip
     print("\n".join(rows))
     return rows
+
+
+def share_interval(share: float, worlds: int) -> tuple[float, float]:
+    """Interval of 95 % of a share (Jeffreys); values of one world count once, as they err alike."""
+    ends = stats.beta.ppf([0.025, 0.975], share * worlds + 0.5, (1 - share) * worlds + 0.5)
+    return float(ends[0]), float(ends[1])
 
 
 ROADS: dict[str, dict[str, dict[str, Any]]] = {
@@ -142,7 +154,8 @@ def roads(count: int, seed: int) -> list[str]:
         try:
             found = [coverage_of_road(world, options) for world in worlds]
         except FeasidError as refusal:
-            print(f"{name:<44} refused: {str(refusal)[:70]}", flush=True)
+            rows.append(f"| {name} | | refused: {str(refusal).split(':')[0]} |")
+            print(rows[-1], flush=True)
             continue
         off = np.concatenate([x for x, _ in found])
         said = "biased" if all(b for _, b in found) else ""
@@ -316,6 +329,45 @@ def gains(count: int, seed: int) -> list[str]:
     return rows
 
 
+NEAR, WEIGH_EVERY = 0.03, 3  #: Error of a gain that is told, and which worlds weigh a link, too.
+
+
+def weighed(count: int, seed: int) -> list[str]:
+    """Errors of a wrong torque gain with a known load, and with the mass of the link weighed."""
+    off: dict[str, list[float]] = {"a known load": [], "a load of known mass": []}
+    linked, said = list[float](), 0
+    for k in range(count):
+        rng = np.random.default_rng([seed + k, 8])
+        name, load = ("ur5", "panda", "z1")[k % 3], drawn_load(rng)
+        robot = simulated.description(name)
+        *logs, bodies = loaded_and_unloaded(name, load, seed + k)
+        place, factor = int(rng.integers(1, robot.dof)), float(np.exp(rng.uniform(-OFF, OFF)))
+        column = f"tau_{robot.joints[place]}"
+        loaded, unloaded = (x.assign(**{column: factor * x[column]}) for x in logs)
+        for how, known in zip(off, (from_mass_com_inertia(*load), load[0]), strict=True):
+            found = feasid.torque_constants(unloaded, robot, loaded=loaded, load=known)
+            off[how].append(float(found.constants[place]) * factor - 1.0)
+        text = f"{name} {seed + k}: {robot.joints[place]} times {factor:.3f}, off by " + ", ".join(
+            f"{x[-1]:.2%} with {how}" for how, x in off.items())  # fmt: skip
+        if k // 3 % WEIGH_EVERY == 0:
+            body = next(i for i, b in enumerate(robot.bodies) if b.joint == robot.joints[place])
+            mass = np.r_[[np.nan] * 9, bodies[body][9]]
+            fit = feasid.fit(unloaded, robot, known={robot.bodies[body].name: mass})
+            gain = {e.joint: e.value[0] for e in fit.calibration.confirmed if e.at.kind == "gain"}
+            linked.append(float(np.exp(gain.get(robot.joints[place], 0.0))) / factor - 1.0)
+            said += abs(linked[-1]) < NEAR or fit.quality.level != "good"
+            text += f", {linked[-1]:.2%} with a weighed link ({fit.quality.level})"
+        print(text, flush=True)
+    rows = [f"| known | gain within {NEAR:.0%} | largest error |", "|---|---|---|"]
+    for how, errors in (*off.items(), ("the mass of its link", linked)):
+        size = np.abs(errors)
+        rows.append(f"| {how} | {np.sum(size < NEAR)} of {len(size)} worlds | {size.max():.1%} |")
+    rows.append(f"| the mass of its link: within {NEAR:.0%}, or the fit is not good | "
+                f"{said} of {len(linked)} worlds | |")  # fmt: skip
+    print("\n".join(rows))
+    return rows
+
+
 SURE = 3.0  #: Deviations within which every number of a load is to be.
 
 TILTS = (20.0, 160.0)  #: Angles by which a mount is turned that the description does not know.
@@ -331,7 +383,7 @@ def drawn_load(rng: np.random.Generator) -> tuple[float, Array, Array]:
 
 
 def loaded_and_unloaded(name: str, load: tuple[float, Array, Array], seed: int) -> list[Any]:
-    """Logs of one motion with the load and without it, of an arm in MuJoCo."""
+    """Logs of one motion with the load and without it, of an arm in MuJoCo; its true bodies."""
     robot, rng = simulated.description(name), np.random.default_rng([seed, 6])
     terms = robot.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
     delta = np.zeros(terms.size)
@@ -350,7 +402,7 @@ def loaded_and_unloaded(name: str, load: tuple[float, Array, Array], seed: int) 
         model = simulated.mujoco_model(terms, true)
         log = simulated.record(model, terms, true, way, rng, conditions)
         out.append(log.iloc[::4].reset_index(drop=True))  # 250 Hz
-    return out
+    return [*out, delta[terms.inertial_columns]]
 
 
 def refused(loaded: Any, unloaded: Any, robot: Any = None) -> bool:
@@ -369,10 +421,8 @@ def payload(count: int, seed: int) -> list[str]:
     for k in range(count):
         rng = np.random.default_rng([seed + k, 7])
         name, load = ("ur5", "panda", "z1")[k % 3], drawn_load(rng)
-        robot, (loaded, unloaded) = (
-            simulated.description(name),
-            loaded_and_unloaded(name, load, seed + k),
-        )
+        robot = simulated.description(name)
+        loaded, unloaded, _ = loaded_and_unloaded(name, load, seed + k)
         fit = feasid.fit(unloaded, robot)
         found = feasid.payload(loaded, fit)
         upper = np.triu_indices(3)
@@ -421,25 +471,30 @@ REPLAYS = {
 
 
 def measure_cost(log: Any) -> dict[str, float]:
-    """Processor time of a fit and of each replay [s]."""
+    """Processor time of a fit and of each replay [s]; an observer's code is no replay."""
     begin = time.process_time()
     fit = feasid.fit(log)
-    times = {"fit": time.process_time() - begin}
+    times, observer = {"fit": time.process_time() - begin}, None
     for replay, run_it in REPLAYS.items():
         begin = time.process_time()
         with suppress(FeasidError):  # of torques that are too late for an observer
-            run_it(fit)
+            observer = run_it(fit)
         times[replay] = time.process_time() - begin
+    begin = time.process_time()
+    if isinstance(observer, feasid.ExternalTorque):
+        compile_routines(observer.model, ("observer",))
+        times["observer"] -= time.process_time() - begin
     return times
 
 
 def cost(count: int, _seed: int) -> list[str]:
-    """Processor time of the replays over that of the fit, on packaged logs."""
+    """Processor time of the replays over that of the fit, on packaged logs: medians of three."""
     rows = ["| log | fit | verdict | uses | observer | replays, of the fit |", "|---|" + 5 * "---|"]
     for name in ("kuka_lwr4", "unitree_z1", "wam7")[:count]:
         log = feasid.datasets.load(name)
         measure_cost(log)  # modules are imported once
-        times = measure_cost(log)
+        every = [measure_cost(log) for _ in range(3)]
+        times = {what: float(np.median([x[what] for x in every])) for what in every[0]}
         share = sum(times.values()) / times["fit"] - 1
         parts = " | ".join(f"{x:.2f} s" for x in times.values())
         rows.append(f"| `{name}` | {parts} | {100 * share:.0f} % |")
@@ -447,7 +502,8 @@ def cost(count: int, _seed: int) -> list[str]:
     return rows
 
 
-WHAT = {f.__name__: f for f in (samples, roads, contact, foreign, gains, cost, payload)}
+REPLAYED = (samples, roads, contact, foreign, gains, weighed, cost, payload)
+WHAT = {replay.__name__: replay for replay in REPLAYED}
 
 
 def main() -> None:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 UNPROVED = 1e-3
 """Largest share of the squared residual between the proved bound and the smallest one found."""
 
-SIMULATED, WINDOWS = 0.1, 10
+SIMULATED, WINDOWS, STEP = 0.1, 10, 5e-3
 """Length of the windows that are simulated for the table of uses [s], and how many."""
 
 
@@ -369,8 +369,8 @@ class FittedModel:
         if not self.logs or self.logs[0].streamed:
             return unknown
         with suppress(FeasidError):  # of loops, floating bases and short logs
-            motion = self.logs[0].motion(self.robot, **self.test_options())
-            windows = SimulationWindows.from_motion(motion, (SIMULATED,), WINDOWS)
+            motion = self.logs[0].motion(self.robot, **self.log_options)
+            windows = SimulationWindows.from_motion(motion, (SIMULATED,), WINDOWS, most=STEP)
             return np.asarray(windows.measured_torque_errors(self.robot)[0])
         return unknown
 

@@ -363,7 +363,7 @@ class FitOptions(
     weights: Annotated[
         str | Mapping[str, float] | ArrayLike | None,
         Option("value", "weights of the equations: noise (estimated, with less weight on slow "
-               "rows), wls (by joint; biased where the cut-off is raised), or a factor per joint; "
+               "rows), wls (by joint; biased), or a factor per joint; "
                "None weighs all alike", "noise",
                example="wls", special=(None,), form=forms.WEIGHTS),
     ]  # fmt: skip

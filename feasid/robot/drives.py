@@ -189,9 +189,10 @@ class Drive:
         if symbol not in TERMS:
             return self.feature(symbol).values(q, dq, ddq, load)
         sign = np.tanh(dq / self.transition) if self.transition else np.sign(dq)
-        springs = deflections(q, self.rest, *self.spring_ends, np.clip)
-        state = JointState(q, *springs, self.ripple, dq, ddq, sign, load, np)
-        value = TERMS[symbol].factor(state)
+        term, springs = TERMS[symbol], (q, q)
+        if term.kind == "spring":
+            springs = deflections(q, self.rest, *self.spring_ends, np.clip)
+        value = term.factor(JointState(q, *springs, self.ripple, dq, ddq, sign, load, np))
         return np.asarray(value) if np.shape(value) else np.full_like(dq, value)
 
     def feature(self, symbol: str) -> CustomJointTerm:

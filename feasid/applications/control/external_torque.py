@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +30,13 @@ from feasid.core.text import quote
 from feasid.identification.assessment.contact_errors import GAIN, ErrorLaw, delayed_errors
 from feasid.identification.regression.folds import SLOW
 from feasid.results.codegen.algorithms import Algorithms
-from feasid.results.codegen.c import CCode, compile_routines, find_compiler, write_code
+from feasid.results.codegen.c import (
+    CCode,
+    CompiledRoutine,
+    compile_routines,
+    find_compiler,
+    write_code,
+)
 from feasid.results.codegen.expression import Expression, Graph
 from feasid.results.codegen.routine import BaseParameterModel, Routine, python_function
 from feasid.robot.description import Robot
@@ -279,11 +284,10 @@ class ExternalTorque:
         runs = [part.run for part in fit.rows if part.run.live is not None]
         for run in (r for r in runs if abs(r.rate / self.rate - 1.0) < SAME_RATE):
             late = delayed_errors(run, np.zeros_like(run.tau), self.signals.delay)[0]
-            contact = False
-            for t, *arrays in islice(zip(run.t, *run.live, late.tau, strict=True), left):
-                torque, limit = self._take(t, arrays)
-                before, contact = contact, bool((np.abs(torque) > limit).any())
-                alarms += contact and not before
+            signals = [x[:left] for x in (*run.live, late.tau)]
+            torque, limit = self._take_all(run.t, signals)
+            contact = (np.abs(torque) > limit).any(axis=1)
+            alarms += int(np.sum(contact[1:] & ~contact[:-1]))
             seconds += min(left, len(run)) / run.rate
             left -= min(left, len(run))
         if alarms <= promised * seconds + CHANCE * np.sqrt(promised * seconds) + 1.0:
@@ -345,6 +349,17 @@ class ExternalTorque:
         else:
             self._state = out[2 * dof :]
         return out[:dof], out[dof : 2 * dof]
+
+    def _take_all(self, t: Array, signals: Sequence[Array]) -> Array:
+        """`_take` of samples of one run, which begins: (2, N, dof)."""
+        first, *rest = zip(t, *signals, strict=False)
+        out, dof = [self._take(first[0], first[1:])], self.robot.dof
+        if isinstance(self._step, CompiledRoutine):
+            played = self._step.play(self._state, *(x[1:] for x in signals))
+            out += zip(played[:, :dof], played[:, dof : 2 * dof], strict=True)
+        else:
+            out += [self._take(at, arrays) for at, *arrays in rest]
+        return np.swapaxes(out, 0, 1)
 
     def export_c(
         self, path: str | Path, *, precision: str = "double", overwrite: bool = False

@@ -61,12 +61,6 @@ class LiveSignals:
         factors = {k: np.array([unit_factor(units, k, j) for j in joints]) for k in KINDS}
         return cls(tuple(joints), factors, zeros, fit.delay if delay is None else delay)
 
-    @property
-    def converts(self) -> bool:
-        """Whether any signal needs a conversion."""
-        scaled = any((factor != 1.0).any() for factor in self.factors.values())
-        return scaled or bool(self.zeros.any())
-
     def read(self, *signals: Any) -> list[Array]:
         """A sample q, dq, tau as the model has it, shape (dof,) each.
 
@@ -86,18 +80,12 @@ class LiveSignals:
 
     def require_plain(self, consumer: str) -> None:
         """Raise InputError where a consumer takes SI units and the model's torques only."""
-        if self.converts:
-            listed = (
-                ", ".join(
-                    f"{k}_{j}: {factor:.6g}"
-                    for k in KINDS
-                    for j, factor in zip(self.joints, self.factors[k], strict=True)
-                    if factor != 1.0
-                )
-                or "offsets of positions"
-            )
+        listed = [f"{k}_{j}: {factor:.6g}" for k in KINDS
+                  for j, factor in zip(self.joints, self.factors[k], strict=True)
+                  if factor != 1.0]  # fmt: skip
+        if listed or self.zeros.any():
             raise InputError(
                 f"{consumer} takes rad or m, per s, and N m or N of the model, but the fitted log "
-                f"is converted by factors ({listed}): multiply signals by them before the call, "
-                "and fit a log that is converted already"
+                f"is converted by factors ({', '.join(listed) or 'offsets of positions'}): "
+                "multiply signals by them before the call, and fit a log that is converted already"
             )

@@ -143,16 +143,6 @@ class ErrorLaw:
             _widening(np.concatenate(scaled)),
         )
 
-    def with_unseen_signs(self, friction: Array) -> ErrorLaw:
-        """The law where velocities do not show which way a joint moves slowly.
-
-        Dry friction [N m or N], (dof,), is then unknown near standstill, for as long as a motion
-        stays there, which may be longer than in the log; zero where velocities show it.
-        """
-        coefficients = self.coefficients.copy()
-        coefficients[:, 1] = np.maximum(coefficients[:, 1], (friction / FEWEST_DEVIATIONS) ** 2)
-        return replace(self, coefficients=coefficients)
-
     def crossing_levels(self, rate: float) -> Array:
         """Levels (dof,), in deviations, that errors of all joints together cross at `rate` [1/s].
 
@@ -189,7 +179,10 @@ def measure_error_law(
     live = ((run, e, *live_errors(robot, run)) for run, e in parts)
     observed = ((*delayed_errors(run, e + f, late), p) for run, e, f, p in live)
     law = ErrorLaw.from_errors(observed, gain, delay, robot.coordinates)
-    return law.with_unseen_signs(unseen_friction(runs, friction))
+    # Unknown near standstill for as long as a motion stays there, which may be longer than here.
+    unseen, coefficients = unseen_friction(runs, friction), law.coefficients.copy()
+    coefficients[:, 1] = np.maximum(coefficients[:, 1], (unseen / FEWEST_DEVIATIONS) ** 2)
+    return replace(law, coefficients=coefficients)
 
 
 def delayed_errors(run: Run, errors: Array, delay: float) -> tuple[Run, Array]:
@@ -217,12 +210,13 @@ def live_errors(robot: Robot, run: Run) -> tuple[Array, Array]:
         for symbol, column in robot.drive_columns(k).items():
             terms[column] = robot.values[column]
             inertia[column] *= TERMS[symbol].varies_with == "ddq"
-    weightless, torque, momentum = robot.with_gravity((0.0, 0.0, 0.0)), still, still
-    for sign, q, dq in ((1.0, *fitted), (-1.0, *run.live)):
-        torque = torque + sign * inverse_dynamics(robot, q, still, still, parameters=masses)
-        torque += sign * inverse_dynamics(robot, q, dq, still, parameters=terms)
-        momentum = momentum - sign * inverse_dynamics(weightless, q, still, dq, parameters=inertia)
-    return torque, momentum
+    q, dq = map(np.concatenate, zip(fitted, run.live, strict=True))
+    rest, count = np.zeros_like(q), len(still)
+    torque = inverse_dynamics(robot, q, rest, rest, parameters=masses)
+    torque += inverse_dynamics(robot, q, dq, rest, parameters=terms)
+    weightless = robot.with_gravity((0.0, 0.0, 0.0))
+    momentum = inverse_dynamics(weightless, q, rest, dq, parameters=inertia)
+    return torque[:count] - torque[count:], momentum[count:] - momentum[:count]
 
 
 def unseen_friction(runs: Sequence[Run], friction: Array) -> Array:
@@ -261,7 +255,10 @@ def _fit_variance(features: Array, squares: Array) -> Array:
     unit = max(float(squares.mean()), np.finfo(np.float64).tiny)
     coefficients, size = np.array([unit, 0.0, 0.0, 0.0]), np.full(len(squares), unit)
     for _ in range(REWEIGHTING_STEPS):
-        coefficients = nnls(features * (unit / size)[:, None], squares / size)[0] * unit
+        rows = np.column_stack([features * unit, squares]) / size[:, None]
+        values, vectors = np.linalg.eigh(rows.T @ rows)  # as few rows as columns
+        few = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        coefficients = nnls(few[:, :-1], few[:, -1])[0] * unit
         size = np.maximum(features @ coefficients, SMALLEST * unit)
     coefficients[0] = max(coefficients[0], SMALLEST * unit)
     return np.asarray(coefficients)

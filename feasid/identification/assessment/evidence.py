@@ -20,8 +20,7 @@ from feasid.identification.assessment.compared_errors import ComparedErrors, Per
 from feasid.identification.assessment.residuals import Structure, unexplained_structure
 from feasid.identification.assessment.rows import HeldOutRows, Parts
 from feasid.identification.estimation.held_out import CrossValidation
-from feasid.identification.estimation.noise import TINY
-from feasid.identification.regression.triangle import Reduced
+from feasid.identification.regression.triangle import Reduced, relative_errors
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics, regressor
 from feasid.robot.joint_terms import JOINT_TERMS
@@ -191,8 +190,7 @@ def _from_rows(
     masses = [_mass_error(rows, rows.time_parts, missed[0]), _mass_error(rows, postures, elsewhere)]
     # Median over poses of the worst joint's leverage of gravity, by the mean one of the log.
     spread = spread_of_models(rows.models.noise.whitened_triangle(rows.models.reduced)[0])
-    ordinary = [np.mean(np.einsum("mi,ij,mj->m", w, spread[np.ix_(s, s)], w))
-                for s, w in zip(rows.supports, rows.regressors, strict=True)]  # fmt: skip
+    ordinary = _mean_squares(rows.models.reduced, spread)
     columns = [int(c) for c in rows.models.base.independent]
     Y = _gravity_rows(robot, poses[1])[:, :, columns]
     leverage = np.einsum("pji,ik,pjk->pj", Y, spread, Y) / np.maximum(ordinary, 1e-300)
@@ -337,14 +335,15 @@ def _sensitivity(robot: Robot, poses: Array, capacity: Array) -> Array:
     """
     scale, step = np.maximum(capacity, SLIGHT * capacity.max(initial=0.0)), 0.05
     first, out = _gravity(robot, poses), np.zeros(poses.shape[1])
-    for j in range(poses.shape[1]):
-        moved = poses.copy()
-        moved[:, j] += step
+    steps = step * np.eye(poses.shape[1])[:, None]
+    for joints in [slice(None)] if robot.is_tree else np.arange(len(steps))[:, None]:
+        moved = poses + steps[joints]
         try:
-            change = _gravity(robot, moved) - first
+            change = _gravity(robot, moved.reshape(-1, len(steps))).reshape(moved.shape) - first
         except FeasidError:  # a loop that cannot be closed there
             continue
-        out[j] = np.sqrt(np.mean((change / step / np.where(scale > 0, scale, 1.0)) ** 2))
+        slopes = change / step / np.where(scale > 0, scale, 1.0)
+        out[joints] = np.sqrt(np.mean(slopes**2, axis=(1, 2)))
     return np.asarray(np.maximum(out, max(0.02 * out.max(initial=0.0), 1e-12)))
 
 
@@ -428,7 +427,4 @@ def expected_errors(
     if covariance is not None:
         spreads = _mean_squares(tested, covariance)
         error = np.minimum(error, np.sqrt(evidence.error**2 + spreads))
-    relative = np.where(torque > 0, error / np.where(torque > 0, torque, 1.0), 0.0)
-    power = squares_in_common_unit(models.base.robot, torque**2)
-    squared = np.where(np.isfinite(relative), relative, 0.0) ** 2 * power
-    return np.append(relative, np.sqrt(squared.sum() / max(float(power.sum()), TINY)))
+    return relative_errors(models.base.robot, error**2, torque**2)

@@ -49,6 +49,10 @@ FIRST_WAVE, LAST_WAVE, WAVES = 3, 80, 8
 """Periods per 2 pi rad of waves of a joint's position, and how many of them: narrow pulses of a
 motor or a gear have many, of which a fit models two (`ripple`)."""
 
+WAVES_OF_POSITION = "waves of position"  #: Their name in messages.
+
+BINS = 4096  #: Bins of 2 pi rad in which a residual is summed up before its waves are sought.
+
 REACHES = np.array([[0.003], [0.01], [0.03], [0.1], [0.3]])
 """Distances [rad or m] after a reversal within which friction or a gear turns over."""
 
@@ -91,7 +95,7 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
             slow = [shared[kind][j] for kind in ("sign", "breakaway", "sticking")]
             functions = {  # by the kind that a message names
                 "position": shared["position"],
-                "waves of position": shared["waves"][j],
+                WAVES_OF_POSITION: shared["waves"][j],
                 "speed": np.vstack([shared["speed"], shared["quadratic"][j]]),
                 "speed near standstill": np.vstack(slow),
                 "acceleration": shared["acceleration"],
@@ -148,9 +152,9 @@ def _functions_of_motion(
 
 def _strongest_waves(q: Array, error: Array) -> Array:
     """Periods per 2 pi rad of the waves of position (N,) that an error (N,) holds most of."""
-    numbers = np.arange(FIRST_WAVE, LAST_WAVE)
-    held = np.abs(np.exp(1j * np.outer(numbers, q)) @ error)
-    return np.asarray(numbers[np.argsort(held)[-WAVES:]], dtype=np.float64)
+    places = (q * (BINS / (2.0 * np.pi))).astype(np.intp) % BINS
+    held = np.abs(np.fft.rfft(np.bincount(places, error, BINS)))[FIRST_WAVE:LAST_WAVE]
+    return np.asarray(FIRST_WAVE + np.argsort(held)[-WAVES:], dtype=np.float64)
 
 
 def _bristles(q: Array, sign: Array) -> Array:
@@ -176,31 +180,38 @@ def _predictable_structure(parts: list[Part]) -> Structure:
     used = used[:: -(-len(used) // MOST_ROWS)]
     error = error[used]
     kinds = {kind: np.hstack([f[kind] for *_, f in parts])[:, used].T for kind in parts[0][-1]}
-    share = _predicted_share(np.hstack([*kinds.values()]), error)
-    alone = {kind: _predicted_share(x, error) for kind, x in kinds.items()}
+    kind_of = np.repeat([*kinds], [x.shape[1] for x in kinds.values()])
+    grams = _grams_of_parts(np.hstack([*kinds.values()]), error)
+    share = _predicted_share(grams, kind_of != "")
+    alone = {kind: _predicted_share(grams, kind_of == kind) for kind in kinds}
     most = max(alone.values())
     close = [kind for kind, own in alone.items() if own > 0 and own >= CLOSE * most]
     best = min(close, key=lambda kind: kinds[kind].shape[1], default="")
     return Structure(max(share, most), best)
 
 
-def _predicted_share(functions: Array, error: Array) -> float:
-    """Share of the squared error, (N,), that functions (N, k) predict where they were not fitted.
+def _grams_of_parts(functions: Array, error: Array) -> Array:
+    """Of functions of deviation 1, (N, k), their mean and an error, (N,), in each part of a log."""
+    deviation = functions.std(axis=0)
+    X = (functions - functions.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    X = np.column_stack([X, np.ones(len(error)), error])
+    parts = np.split(X, len(error) * np.arange(1, PARTS) // PARTS)
+    return np.array([x.T @ x for x in parts])
+
+
+def _predicted_share(grams: Array, chosen: Mask) -> float:
+    """Share of the squared error that these functions predict where they were not fitted.
 
     Ridge regression on all parts of the log but one, for each.
     """
-    size, total = len(error), float(error @ error)
+    used = np.append(chosen, [True, True])
+    own = grams[:, used][:, :, used]
+    rest = own.sum(axis=0) - own
+    size, total = own[:, -2, -2].sum(), float(own[:, -1, -1].sum())
     if size < 2 * PARTS or not total > 0:
         return 0.0
-    deviation = functions.std(axis=0)
-    X = (functions - functions.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    X = np.c_[X, np.ones(size)]
-    parts = np.split(np.arange(size), size * np.arange(1, PARTS) // PARTS)
-    grams = [X[p].T @ np.c_[X[p], error[p]] for p in parts]
-    every, ridge, missed = sum(grams), RIDGE * size * np.eye(X.shape[1]), 0.0
+    ridge = RIDGE * size * np.eye(own.shape[1] - 1)
     ridge[-1, -1] = 0.0  # of the mean
-    for part, own in zip(parts, grams, strict=True):
-        normal, right = np.split(every - own, [X.shape[1]], axis=1)
-        found = np.linalg.solve(normal + ridge, right[:, 0])
-        missed += float(np.sum((error[part] - X[part] @ found) ** 2))
-    return max(0.0, 1.0 - missed / total)
+    found = np.linalg.solve(rest[:, :-1, :-1] + ridge, rest[:, :-1, -1:])
+    signs = np.concatenate([-found, np.ones((PARTS, 1, 1))], axis=1)
+    return max(0.0, 1.0 - float(np.sum(signs * (own @ signs))) / total)

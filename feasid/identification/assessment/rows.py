@@ -140,17 +140,15 @@ class HeldOutRows:
 
     def part_models(self, parts: Parts) -> Array:
         """Standard parameters of the models of all parts but one, (PARTS, n)."""
-        _ = self.models.fitted  # the others are sought from it
         size = len(self.models.base.independent)
         triangles, out = [], []
         for p in range(PARTS):  # whitened, of all joints
             chosen, stacked = parts == p, [np.zeros((0, size + 1))]
             for j in self.measured:
-                wide = np.zeros((int(chosen.sum()), size + 1))
-                wide[:, self.supports[j]] = self.regressors[j][chosen]
-                wide[:, size] = self.torque[chosen, j]
-                wide /= self.deviations[chosen, j, None]
-                stacked.append(np.asarray(np.linalg.qr(wide, mode="r")))
+                own = np.column_stack([self.regressors[j][chosen], self.torque[chosen, j]])
+                factor = np.linalg.qr(own / self.deviations[chosen, j, None], mode="r")
+                stacked.append(np.zeros((len(factor), size + 1)))
+                stacked[-1][:, [*self.supports[j], size]] = factor
             triangles.append(np.asarray(np.linalg.qr(np.vstack(stacked), mode="r")))
         for p in range(PARTS):
             rest = np.vstack([x for k, x in enumerate(triangles) if k != p])

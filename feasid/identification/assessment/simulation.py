@@ -412,8 +412,9 @@ class SimulationWindows:
         windows: int,
         servo: PositionController | None = None,
         commands: list[Array] | None = None,
+        most: float = MAX_STEP,
     ) -> SimulationWindows:
-        """So many windows, evenly over a motion; NotEnoughDataError: they do not fit."""
+        """So many windows in steps of at most `most` [s]; NotEnoughDataError: they do not fit."""
         last = horizons[-1]
         delay = 0.0 if servo is None else servo.delay
         places = [
@@ -428,7 +429,7 @@ class SimulationWindows:
                 f"gaps lasts {longest:.3g} s: give a shorter horizon"
             )
         chosen = np.unique(np.linspace(0, len(places) - 1, max(1, windows)).round().astype(int))
-        steps = int(np.ceil(last / MAX_STEP))
+        steps = int(np.ceil(last / most))
         starts = tuple(places[k] for k in chosen)
         return cls(motion, horizons, starts, last / steps, steps, servo, commands)
 

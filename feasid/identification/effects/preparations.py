@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 
-from feasid.core.arrays import Array, Mask
+from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError, NotEnoughDataError
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.priors import WEIGHT
@@ -114,10 +114,6 @@ class DecimatedLog:
             changed["q"][:, joint] += zero
         return replace(self, **changed)
 
-    def select_samples(self, chosen: Mask) -> DecimatedLog:
-        """Some of the samples."""
-        return replace(self, **{k: getattr(self, k)[chosen] for k in (*MOTION, "tau")})
-
     def least_cost(self) -> float:
         """What J per sample exceeds for all models, as each joint by itself is fitted at best."""
         Y, out = regressor(self.robot, self.q, self.dq, self.ddq), 0.0
@@ -204,9 +200,9 @@ class JudgedLog:
         Every other eighth of the samples is predicted from the rest, and the other way round.
         """
         eighth = np.arange(len(self.samples.tau)) * 8 // max(len(self.samples.tau), 1) % 2
-        halves = [
-            JudgedLog(self.samples.select_samples(eighth == k), self, rough=False) for k in (0, 1)
-        ]
+        s, kinds = self.samples, (*MOTION, "tau")
+        parts = [replace(s, **{k: getattr(s, k)[eighth == n] for k in kinds}) for n in (0, 1)]
+        halves = [JudgedLog(part, self, rough=False) for part in parts]
         missed = np.zeros((3, self.base.robot.dof))
         for own, other in (halves, halves[::-1]):
             r, rho = own.whitened

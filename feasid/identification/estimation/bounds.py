@@ -55,19 +55,17 @@ class PlausibleBound:
     kind: str
     rows: tuple[Linear, ...]
 
+    def values(self, delta: Array) -> Array:
+        """The affine forms that must not be negative."""
+        return np.array([r.coefficients @ delta[r.columns] + r.constant for r in self.rows])
+
     def smallest_value(self, delta: Array) -> float:
-        """Smallest of the affine forms that must not be negative."""
-        return min(float(r.coefficients @ delta[r.columns]) + r.constant for r in self.rows)
+        """The smallest of them."""
+        return float(self.values(delta).min())
 
     def is_active(self, delta: Array, reference: Array) -> bool:
         """Whether some bound is active."""
-        values = ((_evaluate_row(r, delta), _evaluate_row(r, reference)) for r in self.rows)
-        return any(here < AT_BOUND * there for here, there in values)
-
-
-def _evaluate_row(row: Linear, delta: Array) -> float:
-    """Value of an affine form of the parameters."""
-    return float(row.coefficients @ delta[row.columns]) + row.constant
+        return bool((self.values(delta) < AT_BOUND * self.values(reference)).any())
 
 
 def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ...]:

@@ -18,7 +18,6 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean
 from feasid.core.notes import Note
 from feasid.identification.estimation.bounds import (
-    BoundsTest,
     PlausibleBound,
     plausible_bounds,
     select_bounds,
@@ -46,7 +45,6 @@ from feasid.identification.estimation.problem import (
 )
 from feasid.identification.regression.reduce import measured_rows
 from feasid.identification.regression.triangle import Reduced
-from feasid.logs.derivatives import EQUATION_CUTOFF
 from feasid.options.complete import select_options
 from feasid.options.tables import SetOptions
 from feasid.parameters.feasibility import solve
@@ -62,9 +60,9 @@ from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 
 WLS_NOTE = Note(
-    "weights='wls' above a cut-off of 8 Hz: rows near standstill, of which no model of friction "
-    "holds, count as all others; intervals of 95 % hold 65 to 71 % of true base parameters of arms "
-    "in simulation; weights='noise', the default, avoids it.",
+    "weights='wls': rows near standstill, of which no model of friction holds, count as all "
+    "others; intervals of 95 % hold 65 to 85 % of true base parameters of arms in simulation; "
+    "weights='noise', the default, avoids it.",
     "wls",
     biased=True,
 )
@@ -203,7 +201,7 @@ class Estimator:
         weight, evidence_weight, evidence = self._prior_weight(problem, triangle, start)
         minimum = Minimiser(problem, weight, start, self.solver).minimum(*triangle[:2])
         optimum = self._least_squares(triangle)
-        minimum, bounds = self._test_bounds(problem, triangle, weight, minimum)
+        minimum, test = select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
         # Rows count by the correlation that is seen; what it misses would make deviations small.
         filtered = noise.as_filtered(equations).whitened_triangle(equations)
         believed = min(evidence_weight, COVARIANCE_WEIGHT)
@@ -224,17 +222,16 @@ class Estimator:
             covariance=covariance,
             prediction_covariance=covariance,
             systematic=np.zeros((len(covariance), 0)),
-            bounds=bounds.at(minimum, problem),
+            bounds=test.at(minimum, problem),
             inconsistent=_inconsistent_bodies(problem, triangle, minimum, weight),
         )
-        return replace(estimate, notes=self._notes(estimate, equations))
+        return replace(estimate, notes=self._notes(estimate))
 
-    def _notes(self, estimate: Estimate, equations: Reduced) -> tuple[Note, ...]:
+    def _notes(self, estimate: Estimate) -> tuple[Note, ...]:
         assert self.prior is not None
         notes = estimate_notes(estimate, self.prior.name, self.feasible)
         wls = isinstance(self.weights, str) and self.weights != "noise"
-        raised = (equations.cutoff or 0.0) > EQUATION_CUTOFF
-        return (*notes, WLS_NOTE) if wls and raised else notes
+        return (*notes, WLS_NOTE) if wls else notes
 
     def delay_sensitivity(self, equations: Reduced, estimate: Estimate, deviation: float) -> Array:
         """Change of parameters (n, 1) with one standard deviation [s] of the torques' delay."""
@@ -261,9 +258,9 @@ class Estimator:
         `noise`: default the kept one, else that of the log.
         """
         chosen = noise or self.noise or estimate_noise(reduced)[0]
-        return CrossValidation(self.base, reduced, chosen, self._fold_solver(reduced))
+        return CrossValidation(self.base, reduced, chosen, self._fold_solver(reduced, chosen))
 
-    def _fold_solver(self, reduced: Reduced) -> FoldSolver:
+    def _fold_solver(self, reduced: Reduced, noise: Noise) -> FoldSolver:
         """Standard parameters from whitened triangles of parts of a log."""
         if self.prior is None:
 
@@ -275,9 +272,10 @@ class Estimator:
         minimiser = self._minimiser(self.problem(reduced))
 
         def from_prior(triangle: Triangle) -> Array:
-            # Each part is sought from the first, so that results do not depend on their order.
-            part = minimiser if minimiser.is_fresh else replace(minimiser)
-            return part.minimum(*triangle[:2]).delta
+            # Parts are sought from the whole, so that results do not depend on their order.
+            if minimiser.near is None:
+                minimiser.predict(noise.whitened_triangle(reduced))
+            return replace(minimiser).predict(triangle)
 
         return from_prior
 
@@ -324,14 +322,6 @@ class Estimator:
         return Minimiser(problem, self._known_weight, self.start(problem, near), self.solver)
 
     # -- steps of a fit ------------------------------------------------------------------------
-
-    def _test_bounds(
-        self, problem: EstimationProblem, triangle: Triangle, weight: float, minimum: Minimum
-    ) -> tuple[Minimum, BoundsTest]:
-        """The minimum within the plausible bounds that the log does not reject."""
-        if self.bounds_decided:
-            return minimum, BoundsTest(self.bounds)
-        return select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
 
     def _least_squares(self, triangle: Triangle) -> FeasibleFit:
         """The optimum of feasible least squares."""

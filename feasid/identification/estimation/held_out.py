@@ -234,15 +234,9 @@ class CrossValidation:
         if not (folds := self.folds_with_rows):
             return {}
         try:
-            _ = self.fitted  # the others are sought from the whole
             return {f: self.base.K @ self.solve(self.training_equations(f)) for f in folds}
         except SolverError:  # errors of the other folds alone would look smaller than they are
             return {}
-
-    @cached_property
-    def fitted(self) -> Array:
-        """Standard parameters of all folds together, shape (n,)."""
-        return self.solve(self.noise.whitened_triangle(self.reduced))
 
     def squared_errors(
         self, models: Mapping[int, Array] | None = None, tested: Reduced | None = None

@@ -129,7 +129,7 @@ class EntropicProblem:
         With at most so many Newton steps; if they do not suffice, the last point is feasible. Also
         returned is the point that was passed, away from the constraints, to resume from there.
         """
-        barriers = RESUMED if self._has_others else RESUMED[-1:]
+        barriers = RESUMED if self.logarithms else RESUMED[-1:]
         path, steps_left = [Minimum(start, np.inf, 0, "unfinished")], steps
         for other in barriers:
             enough = DECREMENT if other == barriers[-1] else max(PASSING * other, DECREMENT)
@@ -150,11 +150,16 @@ class EntropicProblem:
         return replace(minimum, delta=polished) if better else minimum, resumable
 
     @property
-    def _has_others(self) -> bool:
-        return bool(self.feasible.linear) or any(not b.inertial for b in self.feasible.blocks)
+    def logarithms(self) -> int:
+        """Number of other constraints' logarithms; each costs its weight at most."""
+        return self._others.barrier_parameter
 
     def path(
-        self, start: Array, weight: float, barriers: tuple[float, ...] | None = None
+        self,
+        start: Array,
+        weight: float,
+        barriers: tuple[float, ...] | None = None,
+        enough: float = DECREMENT,
     ) -> list[Minimum]:
         """Minima for these weights of other constraints' logarithms; the last is that of J.
 
@@ -165,15 +170,14 @@ class EntropicProblem:
             raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
         weak = weight < WEAKEST
         barriers = barriers or (WEAK if weak else BARRIERS)
-        *passed, last = barriers if self._has_others or weak else barriers[-1:]
+        *passed, last = barriers if self.logarithms or weak else barriers[-1:]
         minima, point = [], np.array(start, dtype=np.float64)
         for other in passed:
-            enough, bodies = max(PASSING * other, DECREMENT), max(weight, weak * other)
-            minima.append(self._newton(point, bodies, other / OTHER_WEIGHT, enough))
+            passing, bodies = max(PASSING * other, DECREMENT), max(weight, weak * other)
+            minima.append(self._newton(point, bodies, other / OTHER_WEIGHT, passing))
             point = minima[-1].delta
-        minimum = self._newton(point, weight, last / OTHER_WEIGHT)
-        price = last * self._others.barrier_parameter if self._has_others else 0.0
-        return [*minima, replace(minimum, gap=minimum.gap + price)]
+        minimum = self._newton(point, weight, last / OTHER_WEIGHT, enough)
+        return [*minima, replace(minimum, gap=minimum.gap + last * self.logarithms)]
 
     def approach(self, start: Array, weight: float, decrement: float, steps: int) -> Array:
         """A model close to the minimiser: after so many Newton steps, or within the decrement."""
@@ -298,7 +302,7 @@ class EntropicProblem:
         H has the logarithms of other constraints: at an active one the minimum cannot move.
         """
         H = self._curvature + weight * self.hessian(delta)
-        if self._has_others:
+        if self.logarithms:
             H = H + BARRIERS[-1] / OTHER_WEIGHT * self._others.derivatives(delta)[1]
         return self._sandwich(H, H)
 

@@ -42,10 +42,10 @@ deviation of the minimum's ..."""
 
 MAX_GAP_SHARE = 1e-7  #: ... or this share of the objective, if a strong prior makes it large.
 
-RESUMED_BARRIERS = 1
-"""Number of the last `BARRIERS` that are repeated for similar equations, from the point of the
-first of them: with two, held-out parts of packaged logs take 1.3 to 1.5 times as many steps. With a
-weak prior, bodies are close to their bounds, and all but the first of `WEAK` are repeated."""
+PREDICTED, LOOSEST, CLOSE = 1e-2, 1e-4, 0.3
+"""Share of the residual by which the errors of a part's model may differ from its minimum's at most
+(on packaged logs they differ by 5e-4), the largest weight of other constraints' logarithms that may
+be left then, and the decrement that is enough, in units of this weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,12 +181,7 @@ class Minimiser:
     weight: float  #: of the prior
     start: Array  #: a strictly feasible model, shape (n,)
     solver: Any = None  #: of the CVXPY program, where Newton's method does not suffice
-    _near: Array | None = None
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether no problem was solved yet."""
-        return self._near is None
+    near: Array | None = None  #: what the last minimum was sought from, for the next
 
     def solve(self, r: Array, rho: Array) -> tuple[Minimum, EntropicProblem, float]:
         """The minimum over the free parameters, without constraints that are not affine.
@@ -195,13 +190,34 @@ class Minimiser:
         its gap: `minimum` does.
         """
         problem, divergence = self.problem.problem(r, rho, self.weight)
-        barriers = WEAK[1:] if divergence < WEAKEST else BARRIERS[-RESUMED_BARRIERS:]
-        if self._near is None:
+        # With a weak prior bodies are close to their bounds.
+        barriers = WEAK[1:] if divergence < WEAKEST else BARRIERS[-1:]
+        if self.near is None:
             path = problem.path(self.problem.reduce(self.start), divergence)
         else:
-            path = problem.path(self._near, divergence, barriers)
-        self._near = path[-min(len(barriers), len(path))].delta
+            path = problem.path(self.near, divergence, barriers)
+        self.near = path[-min(len(barriers), len(path))].delta
         return path[-1], problem, divergence
+
+    def predict(self, triangle: tuple[Array, Array, float]) -> Array:
+        """All standard parameters of a model for predictions, near enough to the minimum.
+
+        |R K (delta - minimum)|^2 is at most twice the gap of the objective, and the gap at most the
+        weight of other constraints' logarithms times their number: the weight is as large as the
+        residual allows, see `PREDICTED`.
+        """
+        r, rho, residual = triangle
+        problem, divergence = self.problem.problem(r, rho, self.weight)
+        allowed = 0.5 * (PREDICTED * residual) ** 2
+        last = min(allowed / (problem.logarithms + 1), LOOSEST)
+        if divergence >= WEAKEST and last > BARRIERS[-1] and not problem.feasible.convex:
+            start = self.problem.reduce(self.start) if self.near is None else self.near
+            barriers = (*BARRIERS[: 2 * (self.near is None)], last)
+            minimum = problem.path(start, divergence, barriers, CLOSE * last)[-1]
+            if minimum.gap <= allowed:
+                self.near = minimum.delta
+                return self.problem.expand(minimum.delta)
+        return self.minimum(r, rho).delta
 
     def minimum(self, r: Array, rho: Array) -> Minimum:
         """The verified minimum over all standard parameters, with a bound of its gap.

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -382,10 +382,8 @@ def find_compiler() -> str | None:
 
 def compile_routines(
     source: BaseParameterModel | StandardParameterModel, kinds: tuple[str, ...]
-) -> dict[str, Callable[..., Array]]:
+) -> dict[str, CompiledRoutine]:
     """Functions of arrays, by kind.
-
-    Each returns the same array at every call, overwritten by the next.
 
     Raises InputError: there is no compiler, or it fails; with its words.
     """
@@ -409,26 +407,32 @@ def compile_routines(
             loaded = ctypes.CDLL(str(library))
         except OSError as error:
             raise InputError(f"what {command} compiled cannot be loaded: {error}") from error
-    return {
-        routine.name: _wrap_c_function(loaded, routine.name, routine.inputs, len(routine.outputs))
-        for routine in code.routines
-    }
+    return {routine.name: CompiledRoutine(loaded, routine) for routine in code.routines}
 
 
-def _wrap_c_function(
-    library: ctypes.CDLL, name: str, inputs: tuple[tuple[str, int], ...], size: int
-) -> Callable[..., Array]:
+class CompiledRoutine:
     """A function that copies its arguments into arrays of its own and calls the code."""
-    function = getattr(library, f"robot_{name}")
-    function.restype = None
-    buffers = [np.zeros(length) for _, length in inputs]
-    out = np.zeros(size)
-    pointers = [ctypes.c_void_p(b.ctypes.data) for b in (*buffers, out)]
 
-    def call(*arguments: Array) -> Array:
-        for buffer, argument in zip(buffers, arguments, strict=True):
+    def __init__(self, library: ctypes.CDLL, routine: Routine) -> None:
+        self._function = getattr(library, f"robot_{routine.name}")
+        self._buffers = [np.zeros(length) for _, length in routine.inputs]
+        self._out = np.zeros(len(routine.outputs))
+        self._pointers = [b.ctypes.data for b in (*self._buffers, self._out)]
+        self._function.argtypes = [ctypes.c_void_p] * len(self._pointers)
+
+    def __call__(self, *arguments: Array) -> Array:
+        """The outputs, overwritten by the next call."""
+        for buffer, argument in zip(self._buffers, arguments, strict=True):
             buffer[:] = argument
-        function(*pointers)
-        return out
+        self._function(*self._pointers)
+        return self._out
 
-    return call
+    def play(self, state: Array, *signals: Array) -> Array:
+        """Outputs (N, size) for samples (N, k) one after another; the state is the end of each."""
+        out = np.empty((len(signals[0]) + 1, len(self._out)))
+        out[0, -len(state) :] = state
+        arrays = (*map(np.ascontiguousarray, signals), out[:-1, -len(state) :], out[1:])
+        places = [(x.ctypes.data + x.strides[0] * np.arange(len(x))).tolist() for x in arrays]
+        for pointers in zip(*places, strict=True):
+            self._function(*pointers)
+        return out[1:]

@@ -64,25 +64,22 @@ def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     low, high = min(values), max(values)
     extra = ROOM * (high - low) or 1.0
     x, y = (min(times), max(max(times), min(times) + 1e-9)), (low - extra, high + extra)
+    wide, high = WIDTH / (x[1] - x[0]), HEIGHT / (y[1] - y[0])
+
+    def path_of(t: Sequence[float], v: Sequence[float]) -> str:
+        pairs = zip(t, v, strict=True)
+        return "M" + " ".join(f"{(a - x[0]) * wide:.1f},{(y[1] - b) * high:.1f}" for a, b in pairs)
+
     starts = [[*map(float, run["t"])] for run in runs]
     return {
         "paths": {
-            name: "".join(_svg_path(t, v, x, y) for t, v in zip(starts, parts, strict=True))
+            name: "".join(path_of(t, v) for t, v in zip(starts, parts, strict=True))
             for name, parts in curves.items()
         },
         "x": x,
         "y": y,
         "size": (WIDTH, HEIGHT),
     }
-
-
-def _svg_path(
-    t: Sequence[float], v: Sequence[float], x: tuple[float, float], y: tuple[float, float]
-) -> str:
-    """SVG path of one run's curve, in the units of the picture."""
-    wide, high = WIDTH / (x[1] - x[0]), HEIGHT / (y[1] - y[0])
-    points = (f"{(a - x[0]) * wide:.1f},{(y[1] - b) * high:.1f}" for a, b in zip(t, v, strict=True))
-    return f"M{' '.join(points)}"
 
 
 PICTURES = {
