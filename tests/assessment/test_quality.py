@@ -93,6 +93,8 @@ TABLE = {
                    ["contradicted"]),
     "structured": ({"structure": (Structure(0.1), Structure(0.8, "path"))}, "doubtful",
                    ["structured"]),
+    "pulses": ({"error": np.array([0.1, 0.06]), "structure": (
+        Structure(0.8, "waves of position"),) * 2}, "doubtful", ["structured"]),
     "structured wrist": ({"structure": (Structure(0.9, "path"), Structure(0.3))}, "good", []),
     "fitted worse": ({"fitted_error": np.array([0.3, 1.5])}, "doubtful", ["fitted-worse"]),
 }  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.identification.estimation.held_out import RULES, Gain, HeldOut, Rule
+from feasid.identification.estimation.held_out import Gain, HeldOut, Rule
 
 RNG = np.random.default_rng(0)
 SOURCE = Path(feasid.__file__).parent
@@ -37,27 +37,19 @@ def test_a_gain_is_a_share_of_errors_whatever_their_units():
 def test_certainty_counts_blocks_and_not_their_loudness():
     quiet, loud = errors(1.0), errors(1.0).squared.copy()
     loud[0] *= 1e4
-    better = HeldOut(0.8 * quiet.squared)
-    assert better.gain(over=quiet).deviations > 20
+    assert HeldOut(0.8 * quiet.squared).gain(over=quiet).deviations > 20
     only_there = HeldOut(np.r_[loud[:1] * 0.5, loud[1:] * RNG.uniform(0.9, 1.12, loud[1:].shape)])
     gain = only_there.gain(over=HeldOut(loud))
     assert gain.share > 0.2
     assert gain.deviations < 3
 
 
-def test_equal_models_gain_nothing():
-    same = errors(1.0)
-    gain = same.gain(over=same)
-    assert (gain.share, gain.most, gain.total, gain.deviations) == (0, 0, 0, 0)
-
-
 def test_joints_without_errors_say_nothing():
     before = HeldOut(np.c_[np.ones(8), np.zeros(8)])
-    gain = HeldOut(np.c_[np.full(8, 0.25), np.zeros(8)]).gain(over=before)
+    gain = HeldOut(0.25 * before.squared).gain(over=before)
     np.testing.assert_allclose(gain.by_joint, [0.5, 0.0])
     assert gain.share == pytest.approx(0.5)
-    nothing = HeldOut(np.zeros((8, 2)))
-    assert nothing.gain(over=nothing).share == 0.0
+    assert HeldOut(0 * before.squared).gain(over=HeldOut(0 * before.squared)).share == 0.0
 
 
 def test_rows_are_summed_by_block_and_joint():
@@ -77,10 +69,6 @@ def test_a_rule_accepts_what_passes_all_of_it(rule, passes):
     wobble = RNG.normal(1.0, 0.01, before.squared.shape)
     after = HeldOut(before.squared * wobble * np.square([0.8, 1.0]))
     assert rule.accepts(Gain(before.squared, after.squared)) == passes
-
-
-def test_every_rule_says_what_its_numbers_were_measured_on():
-    assert all(rule.evidence.endswith(".") for rule in RULES.values())
 
 
 @pytest.mark.parametrize("room", DECIDING)

@@ -1,6 +1,7 @@
 """Answers are minima: every prior and weight beside CVXPY, and what is not a minimum is refused."""
 
 import warnings
+from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
@@ -110,6 +111,15 @@ def test_what_newton_does_not_reach_is_sought_in_cvxpy(robot, log, monkeypatch):
     kept = right.estimator
     estimate = kept.fit(right.equations)
     np.testing.assert_allclose(estimate.delta, right.estimate.delta, rtol=1e-5, atol=1e-8)
+
+
+def test_errors_of_a_model_for_predictions_are_bounded_by_the_residual(robot, log):
+    fit = feasid.fit(log, robot, **OPTIONS)
+    task = fit.estimator.problem(log)
+    least = problem.Minimiser(task, fit.estimate.prior_weight, fit.estimator.start(task))
+    moved = replace(least).predict(fit.triangle) - least.minimum(*fit.triangle[:2]).delta
+    change = np.linalg.norm(fit.triangle[0] @ fit.base.K @ moved)
+    assert 0 < change < problem.PREDICTED * fit.triangle[2]
 
 
 def test_what_neither_reaches_is_no_answer(robot, log, monkeypatch):
