@@ -30,13 +30,7 @@ from feasid.core.text import quote
 from feasid.identification.assessment.contact_errors import GAIN, ErrorLaw, delayed_errors
 from feasid.identification.regression.folds import SLOW
 from feasid.results.codegen.algorithms import Algorithms
-from feasid.results.codegen.c import (
-    CCode,
-    CompiledRoutine,
-    compile_routines,
-    find_compiler,
-    write_code,
-)
+from feasid.results.codegen.c import CCode, CompiledRoutine, compile_routines, write_code
 from feasid.results.codegen.expression import Expression, Graph
 from feasid.results.codegen.routine import BaseParameterModel, Routine, python_function
 from feasid.robot.description import Robot
@@ -299,7 +293,7 @@ class ExternalTorque:
         )
 
     def _compile_step(self, backend: str) -> tuple[Callable[..., Sequence[float] | Array], str]:
-        if backend == "c" or (backend == "auto" and find_compiler() is not None):
+        if backend != "python":
             try:
                 return compile_routines(self.model, ("observer",))["observer"], "c"
             except InputError:
