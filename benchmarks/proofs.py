@@ -4,10 +4,14 @@ Truth is by construction: a problem made from parameters that can exist must nev
 infeasible, one with negative kinetic energy or impossible bounds never feasible. On the boundary
 the rounding of a double decides ("boundary", "edge"), and then only the proofs count. Every proof
 is checked by both checkers.
+
+    PYTHONPATH=.:tests python benchmarks/proofs.py [--count 10000] [--new] [--first 0]
 """
 
 from __future__ import annotations
 
+import argparse
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 
@@ -373,3 +377,23 @@ def outcome(seed, families=OLD, solver=None):
     if answer == "feasible":
         assert verdict.status in ("feasible", "inconclusive"), (seed, kind, verdict.status)
     return kind, answer, verdict.status
+
+
+def main():
+    """Print the verdicts on problems of one set of families, and the share without an answer."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first problem")
+    parser.add_argument("--new", action="store_true", help="the newer families")
+    given = parser.parse_args()
+    families = NEW if given.new else OLD
+    seeds = range(given.first, given.first + given.count)
+    found = Counter(outcome(seed, families) for seed in seeds)
+    for key, number in sorted(found.items()):
+        print(*key, number)
+    undecided = sum(n for (_, _, status), n in found.items() if status == "inconclusive")
+    print(f"none wrong; {undecided} of {given.count} without an answer")
+
+
+if __name__ == "__main__":
+    main()

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from feasid.core import errors as errors
     from feasid.core.errors import FeasidError as FeasidError
     from feasid.core.notes import Note as Note
+    from feasid.core.progress import set_progress as set_progress
     from feasid.identification.assessment.simulation import Simulation as Simulation
     from feasid.identification.assessment.simulation import simulate as simulate
     from feasid.identification.estimation.priors import GaussianPrior as GaussianPrior
@@ -103,6 +104,7 @@ _HOME = {
     "Diagnosis": "logs.checks.findings",
     "Finding": "logs.checks.findings",
     "Note": "core.notes",
+    "set_progress": "core.progress",
     "Recording": "logs.recording",
     "compare": "applications.inspection.comparison",
     "Comparison": "applications.inspection.comparison",

@@ -1,5 +1,6 @@
 """Before NumPy is loaded: one BLAS thread, as on the command line."""
 
+import os
 import random
 from functools import cache
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from feasid.core.threads import limit_before_numpy
+from tests.costs import BUDGET, left_out
 
 limit_before_numpy()
 
@@ -31,6 +33,18 @@ def pytest_addoption(parser):
     parser.addoption("--inputs", type=int, help="changed files of each kind, instead of 20 000")
     parser.addoption("--calls", type=int, help="calls with bad values, instead of all")
     parser.addoption("--first", type=int, default=0, help="number of the first of them")
+    parser.addoption("--costs", help="add the processor time of each test to this file")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Note what a test costs where it is asked for."""
+    start = sum(os.times()[:4])  # processor time, of processes that it waited for, too
+    done = yield
+    if path := item.config.getoption("--costs"):
+        with Path(path).open("a") as file:
+            file.write(f"{sum(os.times()[:4]) - start:.2f} {item.nodeid}\n")
+    return done
 
 
 QUICK = (
@@ -53,8 +67,8 @@ SLOW_EXAMPLES = (
 
 def pytest_collection_modifyitems(config, items):
     """Mark what is quick by where it is, and what this run's draw of cases leaves out as slow."""
-    for left_out in drawn_out(config, items):
-        left_out.add_marker(pytest.mark.slow)
+    for item in [*drawn_out(config, items)]:
+        item.add_marker(pytest.mark.slow)
     for item in items:
         if item.nodeid.endswith(SLOW_EXAMPLES):
             item.add_marker(pytest.mark.slow)
@@ -73,9 +87,14 @@ def drawn_out(config, items):
     """Cases of tests marked `sampled` beyond their share, drawn by the seed of the run's order.
 
     Of tests with ``of="file"`` the share is of all cases in the file that are marked so. A case
-    that is named on the command line always runs, and ``-m slow`` runs all of them.
+    that is named on the command line always runs, as do the costly cases of a file that is named,
+    and ``-m slow`` runs all of them.
     """
     seed = getattr(config.option, "randomly_seed", 0)
+    every = config.option.markexpr == "slow"  # which runs what any draw leaves out
+    if not any(word.endswith(".py") or "::" in word for word in config.args):
+        often = [item for item in items if not item.get_closest_marker("slow")]
+        yield from left_out(often, seed, 0 if every else BUDGET)
     cases = {}
     for item in items:
         marker = item.get_closest_marker("sampled")
@@ -84,7 +103,6 @@ def drawn_out(config, items):
             name = item.nodeid.split("::" if marker.kwargs.get("of") == "file" else "[")[0]
             cases.setdefault((name, marker.args[0]), []).append(item)
     for (name, share), all_cases in cases.items():
-        every = config.option.markexpr == "slow"  # which runs what any draw leaves out
         kept = 0 if every else max(1, round(share * len(all_cases)))
         yield from random.Random(f"{seed} {name}").sample(all_cases, len(all_cases) - kept)
 

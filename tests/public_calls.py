@@ -352,6 +352,7 @@ def calls(s):
             f.ExternalTorque, fit=s.believing[0], rate=500.0, backend="python"
         ),
         "sample": lambda: call(f.sample, robot=s.full, count=2),
+        "set_progress": lambda: call(f.set_progress, show=False),
         "simulate": lambda: call(f.simulate, robot=s.full, log=s.log, horizon=0.1),
         "torque_constants": lambda: call(f.torque_constants, log=s.log, robot=s.full),
         "fit_fleet": lambda: call(f.fit_fleet, robots={"a": s.log, "b": s.log}, robot=s.full),

@@ -20,6 +20,7 @@ from feasid import __version__
 from feasid.cli.terminal import discard_output, escape_streams
 from feasid.core.errors import FeasidError, did_you_mean
 from feasid.core.files import Journal, record_written_files
+from feasid.core.progress import set_progress
 from feasid.core.threads import limit_before_numpy
 
 GROUPS = {
@@ -111,6 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("feasid: error: cannot print: standard output is closed", file=sys.stderr)
         return EXIT_ERROR
     limit_before_numpy()
+    set_progress(True)
     with record_written_files() as written, _raise_on_sigterm():
         try:
             with escape_streams():
@@ -120,6 +122,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except OSError as error:
             print(f"feasid: error: cannot print: {error.strerror or error}", file=sys.stderr)
             discard_output()
+        finally:
+            set_progress(False)
     return EXIT_ERROR
 
 

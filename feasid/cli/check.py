@@ -18,7 +18,6 @@ from feasid.applications.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASI
 from feasid.cli import beta
 from feasid.cli.options import robot_words
 from feasid.cli.output import add_output, print_json, redirect_sentences
-from feasid.cli.terminal import report_step
 from feasid.core.display import truncate
 from feasid.core.errors import FeasidError, InputError
 from feasid.core.files import check_outputs
@@ -90,8 +89,7 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     from feasid.parameters.feasibility.check import check
 
     values, base = beta.read_values_and_base(arguments)
-    with report_step("solving"):
-        verdict = check(values, base, consistency=arguments.consistency, solver=arguments.solver)
+    verdict = check(values, base, consistency=arguments.consistency, solver=arguments.solver)
     as_json = arguments.format == "json"
     with redirect_sentences(as_json):
         print(verdict.explain().replace(": verdict.certificate.verify()", ""))

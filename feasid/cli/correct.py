@@ -16,7 +16,6 @@ from feasid.applications.inspection.file_correction import FileCorrection, corre
 from feasid.applications.inspection.judge import MARGIN, METRICS, principal_moments
 from feasid.cli import beta
 from feasid.cli.output import add_output, print_json, redirect_sentences
-from feasid.cli.terminal import report_step
 from feasid.core.display import plain
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, check_writable, write_atomically
@@ -81,8 +80,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     from feasid.parameters.feasibility.correct import correct
 
     values, base = beta.read_values_and_base(arguments)
-    with report_step("solving"):
-        done = correct(values, base, consistency=arguments.consistency, solver=arguments.solver)
+    done = correct(values, base, consistency=arguments.consistency, solver=arguments.solver)
     index = pd.Index(base.expressions, name="base parameter")
     table = pd.DataFrame({"given": values.to_numpy(), beta.VALUE: done.beta}, index=index)
     write_atomically(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)

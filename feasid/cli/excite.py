@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +77,6 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.robot, lock=parse_locks(arguments.lock), gravity=parse_vector(arguments.gravity)
     )
 
-    def print_progress(seconds: float, text: str) -> None:
-        print(f"\r{seconds:5.0f} s  best so far {text}  ", end="", file=sys.stderr, flush=True)
-
     motion = excite(
         robot,
         **{name: getattr(arguments, name) for name in PASSED},
@@ -91,7 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
         given=[Reduced.load(path) for path in arguments.given],
         drive_inertia=arguments.drive_inertia or None,
         rest=not arguments.no_rest,
-        progress=print_progress if sys.stderr.isatty() else None,
         **{kind: _parse_limits(getattr(arguments, kind), kind) for kind in LIMITS},
     )
     with redirect_sentences(arguments.json):

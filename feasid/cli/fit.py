@@ -20,9 +20,9 @@ from feasid.cli.output import (
     spell_as_arguments,
 )
 from feasid.cli.saved_fits import ranges_as_data
-from feasid.cli.terminal import report_step
 from feasid.core.errors import InputError, require
 from feasid.core.files import check_outputs, with_ending, write_atomically
+from feasid.core.progress import step
 from feasid.options.tables import FitOptions, ReduceOptions
 from feasid.robot.formats.programs import PROGRAMS
 from feasid.robot.formats.sidecar import sidecar_path
@@ -96,10 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
             named = option.strip("_").replace("_", "-")
             raise InputError(f"--{named} requires a written file: name it with --out")
     options = read_options(arguments, FitOptions, "feasid fit")
-    with report_step("loading solvers"):
-        from feasid.identification.regression.reduce import open_sources
-        from feasid.results.export.robot_file import reason_not_to_write
-        from feasid.results.fit import fit
+    from feasid.identification.regression.reduce import open_sources
+    from feasid.results.export.robot_file import reason_not_to_write
+    from feasid.results.fit import fit
+
     robot = read_robot(arguments)
     if options.get("command") and robot is not None and not arguments.json:
         from feasid.identification.servos.prior import describe_factors
@@ -107,13 +107,10 @@ def run(arguments: argparse.Namespace) -> int:
         weighed = any(options.get(name) for name in ("gains", "moments", "loaded"))
         lines = describe_factors(robot)[: 1 if weighed else None]
         print("\n".join(spell_as_arguments(line) for line in lines), flush=True)
-    with report_step(f"fitting {', '.join(arguments.logs)}"):
+    with step(f"fitting {', '.join(arguments.logs)}"):
         result = fit(arguments.logs, robot, **options)
     tests = open_sources(arguments.test) if arguments.test else []
-    errors = None
-    if tests:
-        with report_step("testing"):
-            errors = result.errors(tests)
+    errors = result.errors(tests) if tests else None
     if arguments.json:
         told = fit_as_data(result)
         told["errors"] |= {} if errors is None else {"test": errors_as_data(errors)}
@@ -154,17 +151,16 @@ def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> Non
         result.certificate.save(arguments.certificate, overwrite=arguments.overwrite)
         print(f"wrote {arguments.certificate}: check it with feasid verify")
     if arguments.optimality:
-        with report_step("proving that nothing fits much better"):
+        with step("proving that nothing fits much better"):
             proof = result.optimality
         save_certificate(proof, arguments.optimality, arguments.overwrite)
     if arguments.save:
         result.save(arguments.save, overwrite=arguments.overwrite)
         print(f"wrote {arguments.save}: see feasid show, feasid errors, feasid predict")
     if arguments.report:
-        with report_step("drawing the report"):
-            result.report(
-                arguments.report, test=test, command=arguments.typed, overwrite=arguments.overwrite
-            )
+        result.report(
+            arguments.report, test=test, command=arguments.typed, overwrite=arguments.overwrite
+        )
         print(f"wrote {arguments.report}, and its numbers to a JSON file of the same name")
 
 
@@ -196,8 +192,7 @@ def run_models(arguments: argparse.Namespace) -> int:
     from feasid.results.fit import fit
 
     robot = read_robot(arguments)
-    with report_step(f"searching {', '.join(arguments.logs)}"):
-        result = fit(arguments.logs, robot, diagnose=False, **options)
+    result = fit(arguments.logs, robot, diagnose=False, **options)
     if arguments.json:
         print_json("models", {"selection": [asdict(entry) for entry in result.selected]})
     else:
@@ -224,11 +219,10 @@ def run_demo(arguments: argparse.Namespace) -> int:
     The log is of a Unitree Z1 arm with six joints.
     """
     check_outputs({"--out": arguments.out}, (), overwrite=arguments.overwrite)
-    with report_step("loading solvers"):
-        from feasid import datasets
-        from feasid.results.fit import fit
-    with report_step("fitting"):
-        result = fit(datasets.load("unitree_z1"))
+    from feasid import datasets
+    from feasid.results.fit import fit
+
+    result = fit(datasets.load("unitree_z1"))
     with redirect_sentences(arguments.json):
         print_display(replace(result.display(), more=DEMO_MORE))
         if arguments.verbose:

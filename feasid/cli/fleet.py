@@ -10,7 +10,6 @@ from pathlib import Path
 
 from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
 from feasid.cli.output import add_output, print_display, print_json, redirect_sentences
-from feasid.cli.terminal import report_step
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs
 from feasid.options.tables import FitOptions
@@ -40,10 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, FitOptions, "feasid fleet")
     robot = read_robot(arguments)
-    with report_step(f"fitting {len(logs)} robots"):
-        from feasid.applications.fleet.fleet import fit_fleet
+    from feasid.applications.fleet.fleet import fit_fleet
 
-        fleet = fit_fleet(logs, robot, **options)
+    fleet = fit_fleet(logs, robot, **options)
     if arguments.json:
         table = fleet.table.reset_index().to_dict("records")
         found = [{"robot": name, "text": str(n), "code": n.code, **n.values}

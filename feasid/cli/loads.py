@@ -17,7 +17,6 @@ from feasid.cli.options import (
     read_robot,
 )
 from feasid.cli.output import add_output, print_json, redirect_sentences, spell_as_arguments
-from feasid.cli.terminal import report_step
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, read_whole, write_atomically
@@ -54,24 +53,21 @@ def run_payload(arguments: argparse.Namespace) -> int:
     inputs = [*arguments.loaded, *(arguments.without or ()), arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, LoadOptions, "feasid payload")
-    with report_step("loading solvers"):
-        from feasid.applications.loads.payload import payload, payload_from_wrench
-        from feasid.identification.regression.reduce import open_sources
-        from feasid.options.complete import check_options
+    from feasid.applications.loads.payload import payload, payload_from_wrench
+    from feasid.identification.regression.reduce import open_sources
+    from feasid.options.complete import check_options
+
     if arguments.sensor:
         options = check_options(LogOptions, options, "feasid payload --sensor")
     robot = read_robot(arguments)
-    with report_step("identifying the load"):
-        if arguments.sensor:
-            if len(arguments.loaded) > 1:
-                raise InputError("--sensor takes one log")
-            log, channels = arguments.loaded[0], arguments.sensor.split(",")
-            found = payload_from_wrench(
-                log, robot, channels=channels, body=arguments.body, **options
-            )
-        else:
-            logs = open_sources(arguments.loaded), open_sources(arguments.without)
-            found = payload(*logs, robot, body=arguments.body, **options)
+    if arguments.sensor:
+        if len(arguments.loaded) > 1:
+            raise InputError("--sensor takes one log")
+        log, channels = arguments.loaded[0], arguments.sensor.split(",")
+        found = payload_from_wrench(log, robot, channels=channels, body=arguments.body, **options)
+    else:
+        logs = open_sources(arguments.loaded), open_sources(arguments.without)
+        found = payload(*logs, robot, body=arguments.body, **options)
     values = {name: getattr(found, name) for name in FOUND}
     with redirect_sentences(arguments.json):
         print(found)  # also where a controller does not get it
@@ -130,19 +126,18 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
         raise InputError(
             f"{arguments.load} describes a load at {body!r}, not --body {arguments.body!r}"
         )
-    with report_step("loading solvers"):
-        from feasid.applications.loads.torque_constants import torque_constants
-        from feasid.identification.regression.reduce import open_sources
+    from feasid.applications.loads.torque_constants import torque_constants
+    from feasid.identification.regression.reduce import open_sources
+
     robot = read_robot(arguments)
-    with report_step("identifying torque constants"):
-        found = torque_constants(
-            open_sources(arguments.logs),
-            robot,
-            loaded=open_sources(arguments.loaded) if arguments.loaded else None,
-            load=load,
-            body=arguments.body or body,
-            **options,
-        )
+    found = torque_constants(
+        open_sources(arguments.logs),
+        robot,
+        loaded=open_sources(arguments.loaded) if arguments.loaded else None,
+        load=load,
+        body=arguments.body or body,
+        **options,
+    )
     constants = [
         {"joint": j, "constant": k, "deviation": s}
         for j, k, s in zip(found.joints, found.constants, found.deviations, strict=True)

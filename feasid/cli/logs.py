@@ -20,7 +20,6 @@ from feasid.cli.options import (
     robot_words,
 )
 from feasid.cli.output import add_output, print_json, redirect_sentences, spell_as_arguments
-from feasid.cli.terminal import progress_bar, report_step
 from feasid.core.errors import InputError, LogError
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
 from feasid.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
@@ -52,12 +51,10 @@ def run_diagnose(arguments: argparse.Namespace) -> int:
 
     options = read_options(arguments, DiagnoseOptions, "feasid diagnose")
     robot = read_robot(arguments)
-    with report_step("reading"):
-        logs = [Recording(log) for log in arguments.log]
-        for log in logs:
-            log.table(robot, options.get("topic"))
-    with report_step("diagnosing"):
-        diagnosis = diagnose(logs, robot, **options)
+    logs = [Recording(log) for log in arguments.log]
+    for log in logs:
+        log.table(robot, options.get("topic"))
+    diagnosis = diagnose(logs, robot, **options)
     if arguments.json:
         found = [asdict(f) for f in diagnosis]
         print_json(
@@ -169,15 +166,12 @@ def _reduce_readable(
     """The sum of the reduced logs, and the logs that could not be reduced."""
     from feasid.identification.regression.reduce import reduce
 
-    with progress_bar("reducing") as progress:
-        try:
-            total = reduce(
-                parts, robot, workers=workers, progress=progress, checkpoints=folder, **options
-            )
-        except LogError as error:
-            if getattr(error, "partial", None) is None:
-                raise
-            return error.data["partial"], error.data["failed"]
+    try:
+        total = reduce(parts, robot, workers=workers, checkpoints=folder, **options)
+    except LogError as error:
+        if getattr(error, "partial", None) is None:
+            raise
+        return error.data["partial"], error.data["failed"]
     return total, ()
 
 

@@ -18,7 +18,6 @@ from feasid.cli.output import (
     redirect_sentences,
     spell_as_arguments,
 )
-from feasid.cli.terminal import report_step
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.options.tables import RangeOptions
@@ -144,10 +143,7 @@ def run_simulate(arguments: argparse.Namespace) -> int:
     given: dict[str, Any] = _parse_numbers(arguments, ("horizon", "kp", "kd", "delay"))
     given |= {name: x[0] for name, x in given.items() if name != "horizon" and len(x) == 1}
     robot, command = arguments.robot, arguments.command
-    with report_step(f"simulating {arguments.log}"):
-        found = _load(arguments.model).simulate(
-            arguments.log, robot=robot, command=command, **given
-        )
+    found = _load(arguments.model).simulate(arguments.log, robot=robot, command=command, **given)
     if arguments.json:
         rows = found.table.reset_index().to_dict("records")
         print_json("simulate", {"verdict": found.verdict, "windows": found.windows, "rows": rows})
@@ -186,8 +182,7 @@ def add_ranges_arguments(parser: argparse.ArgumentParser) -> None:
 def run_ranges(arguments: argparse.Namespace) -> int:
     """The values that parameters have over all models that exist and fit the log, ends proved."""
     options = read_options(arguments, RangeOptions, "feasid ranges")
-    with report_step("computing ranges"):
-        found = _load(arguments.model).ranges(arguments.parameters or None, **options)
+    found = _load(arguments.model).ranges(arguments.parameters or None, **options)
     if arguments.json:
         print_json("ranges", ranges_as_data(found))
     else:
@@ -276,8 +271,7 @@ def run_sample(arguments: argparse.Namespace) -> int:
         what = "a saved fit, whose log decides" if saved else "a description, which has no log"
         raise InputError(f"{argument_name(wrong[0])} has no effect on {what}")
     if saved:
-        with report_step("drawing robots"):
-            found = _load(arguments.model).sample(arguments.count, seed=arguments.seed, **given)
+        found = _load(arguments.model).sample(arguments.count, seed=arguments.seed, **given)
     else:
         from feasid.results.export.samples import sample
         from feasid.robot.formats.load import load_robot

@@ -7,7 +7,6 @@ from typing import Any
 
 from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
 from feasid.cli.output import add_output, fit_as_data, print_display, print_json, redirect_sentences
-from feasid.cli.terminal import progress_bar, report_step
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs
 from feasid.core.notes import as_json
@@ -58,10 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     if action in ("add", "list"):
         if action == "add":
             day, how = arguments.day, arguments.compact
-            with progress_bar("reducing") as progress:
-                files = store.add(
-                    arguments.logs, arguments.name, day, compact=how, progress=progress
-                )
+            files = store.add(arguments.logs, arguments.name, day, compact=how)
             data: dict[str, Any] = {"files": [str(file) for file in files]}
             text = f"added {len(files)} log(s) of {arguments.name} to {arguments.store}"
         else:
@@ -72,11 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             print(text)
         return 0
-    with report_step("reading the store"):
-        if action == "fit":
-            fitted = store.fit(arguments.name, arguments.since, **options)
-        else:
-            drift = store.drift(arguments.name, arguments.since)
+    if action == "fit":
+        fitted = store.fit(arguments.name, arguments.since, **options)
+    else:
+        drift = store.drift(arguments.name, arguments.since)
     if arguments.json:
         notes = {} if action == "fit" else {"findings": as_json(drift.notes)}
         print_json("store", notes or fit_as_data(fitted))

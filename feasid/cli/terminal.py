@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -51,56 +50,7 @@ def escape_streams() -> Iterator[None]:
         sys.stdout, sys.stderr = streams
 
 
-def redraw_line(text: str) -> None:
-    """Write over the current line of standard error, without ending it."""
-    stream = getattr(sys.stderr, "stream", sys.stderr)
-    stream.write(f"\r{escape_controls(text, keep='')}")
-    stream.flush()
-
-
 def discard_output() -> None:
     """Discard output that could not be written, so that Python does not retry at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-LINES = 10  #: Progress as plain lines, for output that is not a terminal.
-
-
-@contextmanager
-def report_step(text: str) -> Iterator[None]:
-    """Print the current step and, afterwards, its duration; only on a terminal."""
-    watched = sys.stderr.isatty()
-    start = time.monotonic()
-    if watched:
-        redraw_line(f"{text} ...")
-    try:
-        yield
-    except BaseException:
-        if watched:
-            print(file=sys.stderr)
-        raise
-    if watched:
-        redraw_line(f"{text}: {time.monotonic() - start:.1f} s")
-        print(file=sys.stderr)
-
-
-@contextmanager
-def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function of (done, all) that draws progress and the time left."""
-    watched = sys.stderr.isatty()
-    start = time.monotonic()
-
-    def show(done: int, total: int) -> None:
-        left = (time.monotonic() - start) / done * (total - done)
-        line = f"{text}: {done} of {total}, {left:.0f} s left  "
-        if watched:
-            redraw_line(line)
-        elif total > 1 and done * LINES // total > (done - 1) * LINES // total:
-            print(line.rstrip(), file=sys.stderr, flush=True)
-
-    try:
-        yield show
-    finally:
-        if watched:
-            print(file=sys.stderr)

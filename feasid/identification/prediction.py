@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.core.errors import InputError
 from feasid.core.notes import Note
+from feasid.core.progress import step
 from feasid.identification.fitted import FittedModel, raw_error, runs_as_fitted
 from feasid.identification.regression.duplicates import find_leakage, find_shared_rows
 from feasid.identification.regression.reduce import open_sources, reduce, restrict_terms
@@ -50,6 +51,7 @@ def reduce_as_fitted(fit: FittedModel, source: Any) -> Reduced:
     return part.with_shifted_torques(fit.torque_shift) if fit.torque_shift else part
 
 
+@step("comparing the logs")
 def compare_sources(
     fit: FittedModel, sources: Sequence[Any]
 ) -> tuple[LogComparison | None, list[Note]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 from feasid.core.arguments import Count, Natural, checked, checked_methods, number
 from feasid.core.display import Display, Displayed, Page
 from feasid.core.files import document_output
+from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.identification.fit import identify
 from feasid.identification.fitted import FittedModel
@@ -516,6 +517,7 @@ class Fit(Displayed, FittedModel):
 @checked
 @document_options(FitOptions)
 @one_thread()
+@step("fitting")
 def fit(
     data: Log | Reduced | Sequence[Log | Reduced],
     robot: Robot | str | Path | None = None,

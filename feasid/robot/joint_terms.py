@@ -13,7 +13,7 @@ This module imports no NumPy, because the table of options, which reads the word
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -187,15 +187,11 @@ USUAL_SYMBOLS = ("Ia", "fv", "fc", "fo")
 """What a drive has unless its symbols are given: eq. (27) of Sousa and Cortesao (2014)."""
 
 
-def _symbols_by_word(terms: Iterable[JointTerm]) -> dict[str, tuple[str, ...]]:
-    out: dict[str, tuple[str, ...]] = {}
-    for term in terms:
-        if term.word:
-            out[term.word] = (*out.get(term.word, ()), term.symbol)
-    return out
-
-
-FRICTION = _symbols_by_word(JOINT_TERMS)  #: Symbols by the words of ``friction=``.
+FRICTION = {
+    word: tuple(term.symbol for term in JOINT_TERMS if term.word == word)
+    for word in dict.fromkeys(term.word for term in JOINT_TERMS if term.word)
+}
+"""Symbols by the words of ``friction=``."""
 
 RIPPLE = ("rs", "rc", "rs2", "rc2")
 """Symbols of ripple: sine and cosine of n x, of as many n as `feasid.robot.drives.Drive.ripple`."""

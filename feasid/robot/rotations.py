@@ -67,15 +67,8 @@ def compose(
 
 def exponential(twist: Array) -> tuple[Array, Array]:
     """Exponential of a twist (angular, linear): rotation and position of the moved frame."""
-    angular, linear = twist[:3], twist[3:]
-    angle = float(np.linalg.norm(angular))
-    if angle == 0.0:
-        return np.eye(3), linear.copy()
-    cross = inertia.skew(angular / angle)
-    eye = np.eye(3)
-    rotation = eye + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
-    share = eye + (1 - np.cos(angle)) / angle * cross + (1 - np.sin(angle) / angle) * cross @ cross
-    return rotation, share @ linear
+    turn, shift = exponentials(twist[:, None])
+    return turn[..., 0], shift[..., 0]
 
 
 def exponentials(xi: Array) -> tuple[Array, Array]:

@@ -7,12 +7,8 @@ import pytest
 from benchmarks.proofs import NEW, OLD, outcome
 from feasid.parameters.feasibility import solve
 
-SAMPLE, SAMPLE_NEW, CAMPAIGN, CAMPAIGN_NEW = 100, 22, 10_000, 3_000
-
-UNDECIDED_INSIDE, UNDECIDED_BOUNDARY, UNDECIDED_NEW = 0.001, 0.02, 0.02
-"""Shares of problems that may stay without an answer, in the long campaigns. Of the new families 12
-of 3000 did: bodies of 1e-12 to 1e-6 of the mass beside them, whose margin no solver resolves, and
-contradictions that are smaller than the rounding of K (mixed scales, rotors with large gears)."""
+SAMPLE, SAMPLE_NEW = 100, 22
+"""Problems; `python -m benchmarks.proofs` draws thousands."""
 
 LONG_CHAIN, THIN_FACE = 200418, 595
 """Seeds: 22 bodies, where the bound of rounding in K is 3e-4 and rounding itself 1e-11; a face with
@@ -29,17 +25,6 @@ def test_verdicts_on_random_problems_are_never_wrong():
     assert {status for _, _, status in found} >= {"feasible", "infeasible", "boundary"}
 
 
-@pytest.mark.slow
-def test_ten_thousand_verdicts_are_never_wrong_and_rarely_missing():
-    found = Counter(outcome(seed) for seed in range(CAMPAIGN))
-    for key, number in sorted(found.items()):
-        print(*key, number)
-    for boundary, most in ((False, UNDECIDED_INSIDE), (True, UNDECIDED_BOUNDARY)):
-        some = {k: n for k, n in found.items() if (k[1] == "boundary") == boundary}
-        undecided = sum(n for (_, _, status), n in some.items() if status == "inconclusive")
-        assert undecided <= most * sum(some.values()), found
-
-
 def test_verdicts_on_new_families_are_never_wrong():
     found = Counter(outcome(seed, NEW) for seed in range(SAMPLE_NEW))
     assert sum(n for (_, _, status), n in found.items() if status == "inconclusive") <= 1, found
@@ -50,27 +35,11 @@ def test_numbers_that_rounding_nearly_hides_are_kept(seed):
     assert outcome(seed, NEW)[2] != "infeasible"
 
 
-@pytest.mark.slow
-def test_three_thousand_verdicts_on_new_families_are_never_wrong_and_rarely_missing():
-    found = Counter(outcome(seed, NEW) for seed in range(CAMPAIGN_NEW))
-    undecided = sum(n for (_, _, status), n in found.items() if status == "inconclusive")
-    assert undecided <= UNDECIDED_NEW * CAMPAIGN_NEW, found
-
-
 ALONE = {kind: OLD[kind] for kind in ("margin", "negative energy", "milli", "kilo", "joint terms")}
 """Families for solvers one by one: feasible and infeasible, of any size."""
 
 
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        *(("clarabel", 2 * len(ALONE)), ("scs", len(ALONE))),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (("clarabel", 1000), ("scs", 100))
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "count"), [("clarabel", 2 * len(ALONE)), ("scs", len(ALONE))])
 def test_verdicts_of_each_solver_alone_are_never_wrong_and_rarely_missing(name, count):
     ladder = [attempt for attempt in solve.solver_attempts() if attempt[0] == name]
     found = Counter(outcome(seed, ALONE, ladder) for seed in range(count))

@@ -19,7 +19,7 @@ pytest.importorskip("matplotlib")
 
 PICTURES = [name for name in vars(Plots) if not name.startswith("_") and name != "fit"]
 
-PER_JOINT = {"torques": 1, "histograms": 1, "spectra": 2, "friction": 2, "excitation": 4}
+PER_JOINT = {"torques": 1, "spectra": 2, "friction": 2, "excitation": 4}
 """Panels per joint."""
 
 NAME = "upper<script>$x$"

@@ -18,6 +18,7 @@ import numpy as np
 
 from feasid.core.arguments import checked
 from feasid.core.errors import FeasidError
+from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.identification.assessment.checks import unexplained_joints
 from feasid.identification.assessment.quality import joints_that_follow
@@ -78,6 +79,7 @@ standard errors, has a load that the description lacks, or lacks one."""
 @checked
 @document_options(DiagnoseOptions)
 @one_thread()
+@step("diagnosing")
 def diagnose(
     log: Log | Sequence[Log],
     robot: Robot | str | Path | None = None,

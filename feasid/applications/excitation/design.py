@@ -283,18 +283,11 @@ class ObjectiveFamily:
 
     def __call__(self, power: float) -> Objective:
         """The objective for this exponent."""
-        parts = tuple(
-            (weight, self._single_objective(name, power)) for name, weight in self.weights
-        )
+        made: dict[str, Objective] = {"condition": ConditionNumber(power), "logdet": LogDet()}
+        if self.task is not None:  # of torques on a task, or of ratios of gains
+            made |= dict.fromkeys(("prediction", "gains"), PredictionVariance(self.task))
+        parts = tuple((weight, made[name]) for name, weight in self.weights)
         return parts[0][1] if len(parts) == 1 and parts[0][0] == 1 else WeightedObjectives(parts)
-
-    def _single_objective(self, name: str, power: float) -> Objective:
-        if name == "condition":
-            return ConditionNumber(power)
-        if name == "logdet":
-            return LogDet()
-        assert self.task is not None
-        return PredictionVariance(self.task)  # of torques on a task, or of ratios of gains
 
 
 def objective_family(weights: Mapping[str, float], task: Array | None) -> Family:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -44,6 +45,7 @@ from feasid.applications.excitation.trajectory import Trajectory, sample_times
 from feasid.core.arguments import Count, Natural, NonNegative, Positive, Rate, checked, number
 from feasid.core.arrays import Array
 from feasid.core.errors import ExcitationError
+from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.robot.description import Robot
 
@@ -211,8 +213,10 @@ def excite(
             problem, objectives, seed, time_limit, rounds, starts,
             workers if rounds is None else max(1, min(rounds, FIXED_SEARCHES)),
         )  # fmt: skip
-        report = _progress_reporter(progress, objective, len(setting.columns))
-        candidates, loss_notes = run_searches(search, workers, report)
+        with step("searching") as advance:
+            told = progress, partial(advance, total=time_limit)
+            report = _progress_reporter(*told, objective, len(setting.columns))
+            candidates, loss_notes = run_searches(search, workers, report)
     else:
         # The caller's, on the finer grid of the last stages.
         start = random_motion(problem, rng)
@@ -225,22 +229,28 @@ def excite(
 
 
 def _progress_reporter(
-    progress: Callable[[float, str], None] | None, objective: str | Mapping[str, float], size: int
+    progress: Callable[[float, str], None] | None,
+    advance: Callable[..., None],
+    objective: str | Mapping[str, float],
+    size: int,
 ) -> Progress:
     """Report progress in the objective's units; values contain a little of the barrier."""
     best = np.inf
 
     def report(seconds: float, value: float) -> None:
         nonlocal best
-        if progress is not None and value < best:
+        if value < best:
             best = value
-            text = {
+            texts = {
                 "condition": f"condition number about {np.exp(value):.1f}",
                 "logdet": f"log det about {-size * value:+.1f}",
                 "prediction": f"standard error of torques about {np.exp(value):.3g}",
                 "gains": f"standard error of gain ratios about {np.exp(value):.3g}",
             }
-            progress(seconds, text.get(str(objective), f"objective {value:.4f}"))
+            text = texts.get(str(objective), f"objective {value:.4f}")
+            advance(seconds, text=f"best so far {text}")
+            if progress is not None:
+                progress(seconds, text)
 
     return report
 

@@ -19,6 +19,7 @@ from feasid.core.display import Display, Displayed, Measure, new_figure, plain
 from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.core.files import document_output
 from feasid.core.notes import Note
+from feasid.core.progress import count_steps
 from feasid.core.threads import one_thread
 from feasid.identification.estimation.noise import Noise
 from feasid.identification.estimation.priors import GaussianPrior
@@ -199,7 +200,7 @@ def fit_fleet(
     described = resolve_robot(next(iter(robots.values())), robot)
     chosen: dict[str, Any] = {"candidates": (), **options}
     alone: dict[str, Fit] = {}
-    for name, logs in robots.items():
+    for name, logs in count_steps("fitting robots", robots.items(), len(robots)):
         try:
             alone[name] = fit(logs, described, **chosen)
         except FeasidError as error:

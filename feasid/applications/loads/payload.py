@@ -36,6 +36,7 @@ from feasid.core.arguments import array, checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, LogError, UselessFitError
 from feasid.core.notes import Note, as_notes
+from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.identification.estimation import noise
 from feasid.identification.estimation.torque_scale import scale_note
@@ -247,6 +248,7 @@ class Payload:
 @checked
 @document_options(LoadOptions)
 @one_thread()
+@step("identifying the load")
 def payload(
     loaded: Log | Reduced | Sequence[Log | Reduced],
     unloaded: Log | Reduced | Sequence[Log | Reduced] | Fit,
@@ -401,6 +403,7 @@ ROWS_PER_HZ = 2.6  #: Rows kept per second and Hz of the cut-off: neighbours say
 
 @checked
 @one_thread()
+@step("identifying the load")
 def payload_from_wrench(
     log: Log,
     robot: Robot | str | None = None,

@@ -26,6 +26,7 @@ from feasid.applications.loads.payload import Payload
 from feasid.core.arguments import array, checked, checked_methods, one_per
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
+from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.identification.estimation.torque_scale import (
     FACTOR_SHARE,
@@ -106,6 +107,7 @@ class TorqueConstants:
 @checked
 @document_options(LoadOptions)
 @one_thread()
+@step("identifying torque constants")
 def torque_constants(
     log: Log | Reduced | Sequence[Log | Reduced],
     robot: Robot | str | Path | None = None,

@@ -16,6 +16,7 @@ from scipy.optimize import nnls
 
 from feasid.core.arguments import array
 from feasid.core.arrays import Array
+from feasid.core.text import in_percent
 from feasid.identification.estimation.held_out import CrossValidation, relative_error
 from feasid.identification.estimation.noise import TINY, least_squares
 from feasid.identification.regression.reduce import measured_rows
@@ -47,6 +48,13 @@ class ComparedErrors:
         total = float(self.power.sum())
         squared = np.where(self.power > 0, errors**2, 0.0) * self.power
         return float(np.sqrt(np.sum(squared) / total)) if total > 0 else 1.0
+
+    @property
+    def others(self) -> str:
+        """Errors of the description, where it gives inertials, and of least squares."""
+        found = {"description": self.description, "least squares": self.least_squares}
+        return ", ".join(f"{name} {in_percent(self.overall_error(e))}"
+                         for name, e in found.items() if np.isfinite(e).all())  # fmt: skip
 
 
 def held_out_errors(models: CrossValidation, beta: Array) -> ComparedErrors:

@@ -92,11 +92,8 @@ class Quality:
     def __repr__(self) -> str:
         e = self.errors
         where = "on held-out segments" if e.unseen else "on the fitted log"
-        numbers = [f"this model {in_percent(e.overall_error(e.model))}"]
-        if np.isfinite(e.overall_error(e.description)):
-            numbers.append(f"description {in_percent(e.overall_error(e.description))}")
-        numbers.append(f"least squares {in_percent(e.overall_error(e.least_squares))}")
-        first = f"{self.level.upper()} ({where}: {', '.join(numbers)}, no model 100 %)"
+        numbers = f"this model {in_percent(e.overall_error(e.model))}, {e.others}"
+        first = f"{self.level.upper()} ({where}: {numbers}, no model 100 %)"
         return "\n".join([first, *(f"  {r}" for r in self.reasons)])
 
 

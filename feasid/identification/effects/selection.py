@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from feasid.core.notes import Note
+from feasid.core.progress import step
 from feasid.identification.effects.calibration import (
     correct_log,
     correctable_effects,
@@ -348,6 +349,7 @@ def correct_selection(
         terms = fewer
 
 
+@step("searching for effects")
 def select_effects(
     setup: UncorrectedLog, estimate: Estimate, words: Sequence[str], barred: Set[str] = frozenset()
 ) -> Selection:

@@ -20,6 +20,7 @@ from feasid.core.arguments import checked
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.core.notes import Note
+from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.identification.regression.duplicates import refuse_repeated_logs
 from feasid.identification.regression.folds import Strata, triangularise
@@ -290,6 +291,7 @@ def assign_cutoff(
     return [LogTask(s, options if s is first else same) for s in sources]
 
 
+@step("reading and reducing")
 def reduce_tasks(
     tasks: Sequence[LogTask],
     base: BaseParameters,

@@ -24,6 +24,7 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError, SolverError, did_you_mean
 from feasid.core.notes import Note
+from feasid.core.progress import count_steps
 from feasid.core.threads import one_thread
 from feasid.options.complete import complete_options
 from feasid.options.tables import RangeOptions
@@ -247,7 +248,7 @@ def find_ranges(
     forms = [linear_form(residual.base, one) for one in (every if wanted is None else wanted)]
     region, notes = residual.region_within_budget(complete["level"], complete["plausible"])
     items = []
-    for name, form in forms:
+    for name, form in count_steps("computing ranges", forms, len(forms)):
         ends = low, high = _find_end(region, -form, delta), _find_end(region, form, delta)
         marks = _dominant_mark(low), _dominant_mark(high)
         lower, upper = (np.inf if mark in WITHOUT_END else end.proof.bound

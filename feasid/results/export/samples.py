@@ -15,6 +15,7 @@ from feasid.core.arguments import Count, Natural, array, checked, checked_method
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, OutputError
 from feasid.core.files import check_writable
+from feasid.core.progress import step
 from feasid.core.text import quote
 from feasid.identification.uncertainty.posterior import verify_draws
 from feasid.parameters.feasibility.constraints.sets import feasible_set
@@ -200,6 +201,7 @@ class Samples(Sequence[Robot]):
         }
 
 
+@step("drawing robots")
 def sample_posterior(fit: FittedModel, count: int, seed: int, scale: float) -> Samples:
     """Draw robots from what a log leaves open; see `feasid.Fit.sample`."""
     posterior = fit.posterior

@@ -77,7 +77,6 @@ def _draw_torques(axes: Any, prediction: PredictedLog) -> None:
                           label=None if n else label)  # fmt: skip
 
 
-HISTOGRAM_BINS = 60  #: Bars of a histogram of residuals.
 SPECTRUM_SAMPLES = 1024  #: Samples of a window of the spectrum.
 MAX_LAG = 1.0  #: Longest lag of the autocorrelation [s].
 
@@ -166,29 +165,6 @@ class Plots:
     def torques(self, log: Any = None) -> Figure:
         """The same as calling: Figure 6 of Sousa and Cortesao (2014)."""
         return self(log)
-
-    def histograms(self, log: Any = None) -> Figure:
-        """Distribution of the residual torque per joint, with a normal one of the same spread.
-
-        Behind the low-pass of the fit, as the fit compares torques.
-        """
-        prediction = PredictedLog.from_fit(self.fit, log)
-        residuals = np.concatenate([y - model for _, y, model in prediction.compared_torques])
-        figure, axes = panels(prediction.joints, "distribution of the residual torque per joint", 3)
-        for k, name in enumerate(prediction.joints):
-            own, spread = residuals[:, k], float(residuals[:, k].std())
-            axes[k].hist(own, HISTOGRAM_BINS, density=True, color=BLUE, alpha=0.6)
-            if spread > 0:
-                x = np.linspace(own.min(), own.max(), 200)
-                normal = (
-                    np.exp(-0.5 * ((x - own.mean()) / spread) ** 2) / spread / np.sqrt(2 * np.pi)
-                )
-                axes[k].plot(x, normal, color=RED, lw=1)
-            style_panel(axes[k], truncate(name, 24), f"   (deviation {spread:.2g})")
-        said = "residual torque [N m], force [N]; line: normal, same mean and variance"
-        figure.supxlabel(said, fontsize=9)
-        label_panels(figure, axes, [""], "probability density [1/(N m), 1/N]")
-        return figure
 
     def spectra(self, log: Any = None) -> Figure:
         """Spectra of measured and residual torque, and the residual's autocorrelation, per joint.

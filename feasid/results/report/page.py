@@ -23,6 +23,7 @@ from feasid import __version__
 from feasid.core.display import plain
 from feasid.core.errors import InputError, missing_extra
 from feasid.core.files import check_writable, with_ending, write_atomically, write_together
+from feasid.core.progress import step
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log, simulate_fit
 from feasid.identification.regression.reduce import measured_rows, open_sources
@@ -97,6 +98,7 @@ DUST = 1e-6  #: Share of a column's largest number below which another is a zero
 REPORT_WINDOWS = 24  #: Windows of the log that a page simulates.
 
 
+@step("drawing the report")
 def write_report(
     fit: FittedModel,
     path: str | Path,

@@ -389,14 +389,8 @@ def display(fit: FittedModel, test: Any = None) -> Display:
     # Prediction error of all joints, compared with those of the description and of least squares.
     errors = fit.quality.errors
     name = "cross-validation error" if errors.unseen else "error where fitted"
-    others = {"description": errors.description, "least squares": errors.least_squares}
-    beside = [
-        f"{other} {in_percent(errors.overall_error(e))}"
-        for other, e in others.items()
-        if np.isfinite(e).all()
-    ]
     value = in_percent(errors.overall_error(errors.model))
-    value += f" ({', '.join(beside)})" if beside else ""
+    value += f" ({errors.others})" if errors.others else ""
     measures = [
         *([] if refused else _use_measures(fit)),
         Measure("physically consistent", f"yes (certified), smallest margin {margin:.2g}{semi}"),

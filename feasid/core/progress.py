@@ -1,0 +1,126 @@
+"""Progress of long work: what is done now, for how long, and how much is left.
+
+Functions say their `step`; steps lie within one another. Nothing is shown until `set_progress` asks
+for it, as the command line does: one line that is written anew on a terminal and in a notebook, a
+line every ten seconds elsewhere, so that short work stays silent.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from feasid.core.errors import InputError
+from feasid.core.text import escape_controls, quote
+
+Item = TypeVar("Item")
+
+REDRAWN, PRINTED = 0.5, 10.0
+"""Seconds between two states of a line that is written anew, and between lines that stay."""
+
+
+class _Watch:
+    """The open steps of the thread that began the first, shown by a thread while they last."""
+
+    def __init__(self, show: Callable[[str], Any] | None) -> None:
+        self.show, self.owner = show, threading.get_ident()
+        self.steps: list[str] = []
+        self.state, self.start, self.shown = "", time.monotonic(), False
+        self.ended = threading.Event()
+        self.redrawn = show is None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+
+    def run(self) -> None:
+        """Show the line from time to time."""
+        while not self.ended.wait(REDRAWN if self.redrawn else PRINTED):
+            self.write()
+
+    def write(self) -> None:
+        """Show the first step, the last, its state, and the seconds since the first began."""
+        names = ": ".join(dict.fromkeys([self.steps[0], self.steps[-1]]))
+        parts = filter(None, (names, self.state, f"{time.monotonic() - self.start:.0f} s"))
+        line, self.shown = escape_controls(", ".join(parts), keep=""), True
+        # The stream of the command line would escape the return.
+        stream = getattr(sys.stderr, "stream", sys.stderr)
+        if self.show is not None:
+            self.show(line)
+        else:
+            start, end = ("\r\x1b[K", "") if self.redrawn else ("", "\n")
+            print(f"{start}{line}", end=end, file=stream, flush=True)
+
+
+_wanted: bool | Callable[[str], Any] = False
+_watch: _Watch | None = None
+
+
+def set_progress(show: bool | Callable[[str], Any] = True) -> None:
+    """Show the progress of long calls from now on, or no longer.
+
+    Parameters
+    ----------
+    show : bool or callable
+        True: on standard error, one line that is written anew on a terminal and in a notebook, and
+        a line every 10 s elsewhere. A function is called with such a line every 10 s, in a thread
+        of its own. False: nothing, as at first.
+
+    Raises
+    ------
+    InputError
+        `show` is neither.
+
+    Examples
+    --------
+    >>> import feasid
+    >>> feasid.set_progress(False)
+    """
+    global _wanted
+    if not (isinstance(show, bool) or callable(show)):
+        raise InputError(f"show must be True, False or a function of a line, not {quote(show)}")
+    _wanted = show
+
+
+@contextmanager
+def step(name: str) -> Iterator[Callable[..., None]]:
+    """Say that a step begins; yields a function of what is done, of how much, and a text."""
+    global _watch
+    first = _watch is None and bool(_wanted)
+    if first:
+        _watch = _Watch(_wanted if callable(_wanted) else None)
+    watch = _watch
+    if watch is None or watch.owner != threading.get_ident():
+        yield lambda done, total, text="": None
+        return
+    start = time.monotonic()
+
+    def advance(done: float, total: float, text: str = "") -> None:
+        left = f"{(time.monotonic() - start) / done * (total - done):.0f} s left" if done else ""
+        watch.state = ", ".join(filter(None, (f"{done:.0f} of {total:.0f}", text, left)))
+
+    watch.steps.append(name)
+    shower = threading.Thread(target=watch.run, daemon=True)
+    if first:
+        shower.start()
+    try:
+        yield advance
+    finally:
+        watch.state = ""
+        if first:
+            _watch = None
+            watch.ended.set()
+            shower.join()
+            if watch.shown:
+                watch.state = "done"
+                watch.write()
+                print(end="\n" * watch.redrawn, file=sys.stderr)
+        watch.steps.pop()
+
+
+def count_steps(name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
+    """The items, of which there are `total`, in a step that says how many of them are done."""
+    with step(name) as advance:
+        for done, item in enumerate(items):
+            advance(done, total)
+            yield item

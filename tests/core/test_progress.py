@@ -1,0 +1,85 @@
+"""Progress of long work: on a terminal, in a pipe, in a notebook, and where nobody asked."""
+
+import io
+import sys
+import threading
+import time
+
+import pytest
+
+import feasid
+from feasid.core import progress
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(progress, "PRINTED", 0.02)
+    monkeypatch.setattr(progress, "REDRAWN", 0.02)
+    yield
+    feasid.set_progress(False)
+
+
+def work():
+    with progress.step("fitting a\nb"):
+        for _ in progress.count_steps("searching", range(4), 4):
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("where", ["terminal", "pipe", "notebook"])
+def test_the_step_its_share_and_the_time_left_are_shown(where, quick, monkeypatch):
+    stream = io.StringIO()
+    stream.isatty = lambda: where == "terminal"
+    monkeypatch.setattr("sys.stderr", stream)
+    if where == "notebook":
+        monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    feasid.set_progress()
+    work()
+    printed = stream.getvalue()
+    assert r"fitting a\nb: searching, 2 of 4, 0 s left, 0 s" in printed
+    assert printed.endswith(r"fitting a\nb, done, 0 s" + "\n")
+    assert (printed.count("\n") == 1) == ("\r" in printed) == (where != "pipe")
+
+
+def test_short_work_and_work_that_nobody_watches_is_silent(capsys):
+    work()
+    feasid.set_progress()
+    work()
+    feasid.set_progress(False)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_function_gets_the_lines_and_other_threads_do_not_mix_in(quick):
+    lines = []
+    feasid.set_progress(lines.append)
+    other = threading.Thread(target=lambda: progress.step("other").__enter__())
+    with progress.step("fitting"):
+        other.start()
+        time.sleep(0.1)
+    other.join()
+    assert lines[-1] == "fitting, done, 0 s"
+    assert "other" not in str(lines)
+
+
+def test_an_error_ends_the_steps(quick):
+    lines = []
+    feasid.set_progress(lines.append)
+    with (
+        pytest.raises(feasid.FeasidError, match="no"),
+        progress.step("first"),
+        progress.step("second"),
+    ):
+        raise feasid.errors.InputError("no")
+    with progress.step("third"):
+        time.sleep(0.1)
+    assert {line.split(",")[0] for line in lines} == {"third"}
+
+
+def test_long_calls_say_what_they_do(quick):
+    log, lines = feasid.datasets.load("arm"), []
+    feasid.set_progress(lines.append)
+    fit = feasid.fit(log)
+    assert any(line.startswith("fitting: searching for effects, ") for line in lines)
+    assert lines[-1].startswith("fitting, done, ")
+    fit.ranges()
+    assert any(" s left" in line for line in lines)
+    assert lines[-1].startswith("computing ranges, done, ")
