@@ -87,8 +87,7 @@ def drawn_out(config, items):
     """Cases of tests marked `sampled` beyond their share, drawn by the seed of the run's order.
 
     Of tests with ``of="file"`` the share is of all cases in the file that are marked so. A case
-    that is named on the command line always runs, as do the costly cases of a file that is named,
-    and ``-m slow`` runs all of them.
+    that is named on the command line always runs, ``-m slow`` runs all of them.
     """
     seed = getattr(config.option, "randomly_seed", 0)
     every = config.option.markexpr == "slow"  # which runs what any draw leaves out

@@ -23,12 +23,10 @@ from feasid.cli.output import add_output, print_json, redirect_sentences, spell_
 from feasid.core.errors import InputError, LogError
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
 from feasid.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
-from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import with_shared_motors
 
 if TYPE_CHECKING:
     from feasid.applications.online.replay import Replay
-    from feasid.identification.regression.triangle import Reduced
 
 EXIT_PARTIAL = 4  #: Exit status when some logs failed and the others were reduced.
 
@@ -99,8 +97,16 @@ def run_reduce(arguments: argparse.Namespace) -> int:
     options = read_options(arguments, ReduceOptions, "feasid reduce")
     robot = read_robot(arguments)
     parts = _logs_to_reduce(arguments)
+    from feasid.identification.regression.reduce import reduce
+
+    failed: tuple[Any, ...] = ()
     with _checkpoints(arguments) as folder:
-        total, failed = _reduce_readable(parts, robot, arguments.workers, folder, options)
+        try:
+            total = reduce(parts, robot, workers=arguments.workers, checkpoints=folder, **options)
+        except LogError as error:
+            if getattr(error, "partial", None) is None:
+                raise
+            total, failed = error.data["partial"], error.data["failed"]
         total.save(arguments.out, overwrite=replaces)
     with redirect_sentences(arguments.json):
         for note in total.notes:
@@ -149,30 +155,12 @@ def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
         yield folder
     except BaseException:
         if count := count_checkpoints(folder):
-            text = (
-                f"{count} finished log(s) are kept in {folder}; the same command continues from "
-                "there"
-            )
-            print(f"\nfeasid: {text} with --resume", file=sys.stderr)
+            text = f"{count} finished log(s) are kept in {folder}; the same command continues from"
+            print(f"\nfeasid: {text} there with --resume", file=sys.stderr)
         else:
             remove_checkpoints(folder)
         raise
     remove_checkpoints(folder)
-
-
-def _reduce_readable(
-    parts: list[Any], robot: Robot, workers: int, folder: Path, options: dict[str, Any]
-) -> tuple[Reduced, tuple[Any, ...]]:
-    """The sum of the reduced logs, and the logs that could not be reduced."""
-    from feasid.identification.regression.reduce import reduce
-
-    try:
-        total = reduce(parts, robot, workers=workers, checkpoints=folder, **options)
-    except LogError as error:
-        if getattr(error, "partial", None) is None:
-            raise
-        return error.data["partial"], error.data["failed"]
-    return total, ()
 
 
 def add_replay_arguments(parser: argparse.ArgumentParser) -> None:

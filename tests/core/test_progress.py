@@ -78,8 +78,8 @@ def test_long_calls_say_what_they_do(quick):
     log, lines = feasid.datasets.load("arm"), []
     feasid.set_progress(lines.append)
     fit = feasid.fit(log)
-    assert any(line.startswith("fitting: searching for effects, ") for line in lines)
+    assert "fitting: searching for effects, " in str(lines)
     assert lines[-1].startswith("fitting, done, ")
     fit.ranges()
-    assert any(" s left" in line for line in lines)
+    assert " s left" in str(lines)
     assert lines[-1].startswith("computing ranges, done, ")

@@ -268,7 +268,10 @@ def _combine(
         if notes := standing_out[name] or describe_deviation(model, equations[k], known):
             outliers[name] = tuple(notes)
         seconds, expected = one.reduced.samples * one.reduced.period, _expected_error(one, alone)
-        numbers[name] = seconds, _held_out(alone[name]), _held_out(one), expected
+        by_itself, with_type = (
+            e.overall_error(e.model) for e in (alone[name].quality.errors, one.quality.errors)
+        )
+        numbers[name] = seconds, by_itself, with_type, expected
     sizes = dict(zip(("inertials", "friction", "offsets"), common.sizes, strict=True))
     return Fleet(model, _prior_of(model, common), sizes, numbers, friction, outliers, fits, options)
 
@@ -293,12 +296,6 @@ def _with_type(alone: Fit, prior: GaussianPrior) -> Fit:
         notes=(note, *estimate.notes, *(n for n in alone.notes if n not in alone.estimate.notes)),
         options={**alone.options, "prior": prior, "prior_weight": 1.0},
     )
-
-
-def _held_out(fitted: Fit) -> float:
-    """Cross-validation error of all joints."""
-    errors = fitted.quality.errors
-    return float(errors.overall_error(errors.model))
 
 
 def _expected_error(fitted: Fit, robots: Mapping[str, Fit]) -> float:

@@ -118,7 +118,15 @@ def write_report(
     tests = [] if test is None or isinstance(test, pd.Series) else open_sources(test)
     tested = errors_on_log(fit, tests, fit.test_options()) if tests else test
     fitted = open_sources(log) if log is not None else fit.logs
-    simulation = _simulate(fit, [*tests, *fitted])
+    # Windows of the first log that has samples, or why none can be simulated.
+    sampled = next((log for log in (*tests, *fitted) if isinstance(log, Recording)), None)
+    simulation: Simulation | str = "reduced data hold no samples to simulate"
+    if sampled is not None:
+        drive, windows = dict.fromkeys(("command", "kp", "kd")), {"windows": REPORT_WINDOWS}
+        try:
+            simulation = simulate_fit(fit, sampled, (0.1, 0.3), None, drive, windows)
+        except InputError as error:
+            simulation = str(error)
     told = report_contents(fit, tested, tests, fitted, command, simulation)
     plots = Plots(fit)
     figures = {caption: getattr(plots, name)() for name, caption in PICTURES.items()}
@@ -133,18 +141,6 @@ def write_report(
     page = _render(template, "page.html", told, pictures, str(summary(fit, tested)))
     data = json.dumps(told, allow_nan=False).encode()
     write_together({path: page.encode(), numbers: data}, overwrite=overwrite)
-
-
-def _simulate(fit: FittedModel, logs: Sequence[Any]) -> Simulation | str:
-    """Windows of the first log that has samples, or why none can be simulated."""
-    log = next((log for log in logs if isinstance(log, Recording)), None)
-    if log is None:
-        return "reduced data hold no samples to simulate"
-    try:
-        drive, windows = dict.fromkeys(("command", "kp", "kd")), {"windows": REPORT_WINDOWS}
-        return simulate_fit(fit, log, (0.1, 0.3), None, drive, windows)
-    except InputError as error:
-        return str(error)
 
 
 def report_json_path(path: str | Path) -> Path:
