@@ -31,7 +31,8 @@ class _Watch:
         self.steps: list[str] = []
         self.state, self.start, self.shown = "", time.monotonic(), False
         self.ended = threading.Event()
-        self.redrawn = show is None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        notebook = "ipykernel" in type(sys.stderr).__module__
+        self.redrawn = show is None and (notebook or sys.stderr.isatty())
 
     def run(self) -> None:
         """Show the line from time to time."""
@@ -43,8 +44,7 @@ class _Watch:
         names = ": ".join(dict.fromkeys([self.steps[0], self.steps[-1]]))
         parts = filter(None, (names, self.state, f"{time.monotonic() - self.start:.0f} s"))
         line, self.shown = escape_controls(", ".join(parts), keep=""), True
-        # The stream of the command line would escape the return.
-        stream = getattr(sys.stderr, "stream", sys.stderr)
+        stream = getattr(sys.stderr, "stream", sys.stderr)  # what wraps it escapes returns
         if self.show is not None:
             self.show(line)
         else:

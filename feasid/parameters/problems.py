@@ -118,7 +118,7 @@ def _largest_margin(p: ScaledParameters, K: Array, beta: Array, point: Array) ->
         if minimum.status != "converged":
             break
         # Nesterov and Nemirovski (1994): what is left at a decrement of at most 1/2.
-        x, bound = minimum.delta, float(minimum.delta[-1]) + mu * (order + np.sqrt(order))
+        x, bound = minimum.delta, float(minimum.delta[-1]) + mu * (order + order**0.5)
         mu /= PATH_FACTOR
     if margin(last := with_beta(x[:-1])) > margin(best) + WORTH:
         best = last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -202,6 +203,9 @@ class Drive:
             has = f"it has {', '.join(symbols)}" if symbols else "it has none"
             raise InputError(f"drive {self.name!r} has no feature {symbol!r}; {has}")
         return self.features[symbols.index(symbol)]
+
+
+factor_of = inspect.unwrap(Drive.factor)  #: Without the check of arguments: arrays are right.
 
 
 def feature_symbols(features: Sequence[CustomJointTerm]) -> list[str]:

@@ -24,7 +24,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.robot.description import Robot
-from feasid.robot.drives import Drive
+from feasid.robot.drives import Drive, factor_of
 from feasid.robot.dynamics.kinematics import Node, nodes
 from feasid.robot.dynamics.newton_euler import load_of, load_torques, newton_euler
 from feasid.robot.dynamics.regressor import CHUNK
@@ -205,7 +205,7 @@ class ForwardModel:
         loads = load_torques(self.robot, self._tree, motion, needed)
         for p in terms:
             own = load_of(loads, p.drive, p.symbol, np.flatnonzero(p.along)[0])
-            factor = p.drive.factor(p.symbol, p.along @ x, p.along @ dx, zeros, load=own)
+            factor = factor_of(p.drive, p.symbol, p.along @ x, p.along @ dx, zeros, load=own)
             out[:, p.coordinate] += p.ratio * p.value * factor
         return out
 

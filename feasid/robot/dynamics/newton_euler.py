@@ -10,7 +10,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.robot.description import Robot
-from feasid.robot.drives import Drive
+from feasid.robot.drives import Drive, factor_of
 from feasid.robot.dynamics.kinematics import Node, NodeState, nodes, propagate
 from feasid.robot.dynamics.spatial import Entry, cross
 from feasid.robot.inertia import rotational_inertia
@@ -95,7 +95,7 @@ def drive_factors(
         for symbol, column in robot.drive_columns(k).items():
             if column in columns:
                 load = load_of(loads, drive, symbol, rows[0])
-                yield coupling, column, drive.factor(symbol, q, dq, ddq, load=load)
+                yield coupling, column, factor_of(drive, symbol, q, dq, ddq, load=load)
 
 
 @dataclass(frozen=True, eq=False)
