@@ -107,8 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         weighed = any(options.get(name) for name in ("gains", "moments", "loaded"))
         lines = describe_factors(robot)[: 1 if weighed else None]
         print("\n".join(spell_as_arguments(line) for line in lines), flush=True)
-    with step(f"fitting {', '.join(arguments.logs)}"):
-        result = fit(arguments.logs, robot, **options)
+    result = fit(arguments.logs, robot, **options)
     tests = open_sources(arguments.test) if arguments.test else []
     errors = result.errors(tests) if tests else None
     if arguments.json:

@@ -45,14 +45,10 @@ def run_diagnose(arguments: argparse.Namespace) -> int:
     Exit status 0 when nothing is wrong, 1 with errors or warnings.
     """
     from feasid.applications.diagnosis.advice import diagnose
-    from feasid.logs.recording import Recording
 
     options = read_options(arguments, DiagnoseOptions, "feasid diagnose")
     robot = read_robot(arguments)
-    logs = [Recording(log) for log in arguments.log]
-    for log in logs:
-        log.table(robot, options.get("topic"))
-    diagnosis = diagnose(logs, robot, **options)
+    diagnosis = diagnose(arguments.log, robot, **options)
     if arguments.json:
         found = [asdict(f) for f in diagnosis]
         print_json(

@@ -10,14 +10,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from feasid.core.errors import InputError
 from feasid.core.text import escape_controls, quote
-
-Item = TypeVar("Item")
 
 REDRAWN, PRINTED = 0.5, 10.0
 """Seconds between two states of a line that is written anew, and between lines that stay."""
@@ -28,8 +26,8 @@ class _Watch:
 
     def __init__(self, show: Callable[[str], Any] | None) -> None:
         self.show, self.owner = show, threading.get_ident()
-        self.steps: list[str] = []
-        self.state, self.start, self.shown = "", time.monotonic(), False
+        self.steps: list[list[str]] = []  # the name of each, and how much of it is done
+        self.start, self.shown = time.monotonic(), False
         self.ended = threading.Event()
         notebook = "ipykernel" in type(sys.stderr).__module__
         self.redrawn = show is None and (notebook or sys.stderr.isatty())
@@ -40,10 +38,10 @@ class _Watch:
             self.write()
 
     def write(self) -> None:
-        """Show the first step, the last, its state, and the seconds since the first began."""
-        names = ": ".join(dict.fromkeys([self.steps[0], self.steps[-1]]))
-        parts = filter(None, (names, self.state, f"{time.monotonic() - self.start:.0f} s"))
-        line, self.shown = escape_controls(", ".join(parts), keep=""), True
+        """Show the first step, the last, and the seconds since the first began."""
+        ends = (", ".join(filter(None, step)) for step in (self.steps[0], self.steps[-1]))
+        text = f"{': '.join(dict.fromkeys(ends))}, {time.monotonic() - self.start:.0f} s"
+        line, self.shown = escape_controls(text, keep=""), True
         stream = getattr(sys.stderr, "stream", sys.stderr)  # what wraps it escapes returns
         if self.show is not None:
             self.show(line)
@@ -63,8 +61,8 @@ def set_progress(show: bool | Callable[[str], Any] = True) -> None:
     ----------
     show : bool or callable
         True: on standard error, one line that is written anew on a terminal and in a notebook, and
-        a line every 10 s elsewhere. A function is called with such a line every 10 s, in a thread
-        of its own. False: nothing, as at first.
+        a line every 10 s elsewhere. A function is called with such a line every 10 s, in another
+        thread. False: nothing, as at first.
 
     Raises
     ------
@@ -93,34 +91,25 @@ def step(name: str) -> Iterator[Callable[..., None]]:
     if watch is None or watch.owner != threading.get_ident():
         yield lambda done, total, text="": None
         return
-    start = time.monotonic()
+    start, entry = time.monotonic(), [name, ""]
 
     def advance(done: float, total: float, text: str = "") -> None:
         left = f"{(time.monotonic() - start) / done * (total - done):.0f} s left" if done else ""
-        watch.state = ", ".join(filter(None, (f"{done:.0f} of {total:.0f}", text, left)))
+        entry[1] = ", ".join(filter(None, (f"{done:.0f} of {total:.0f}", text, left)))
 
-    watch.steps.append(name)
+    watch.steps.append(entry)
     shower = threading.Thread(target=watch.run, daemon=True)
     if first:
         shower.start()
     try:
         yield advance
     finally:
-        watch.state = ""
         if first:
             _watch = None
             watch.ended.set()
             shower.join()
             if watch.shown:
-                watch.state = "done"
+                entry[1] = "done"
                 watch.write()
                 print(end="\n" * watch.redrawn, file=sys.stderr)
         watch.steps.pop()
-
-
-def count_steps(name: str, items: Iterable[Item], total: int) -> Iterator[Item]:
-    """The items, of which there are `total`, in a step that says how many of them are done."""
-    with step(name) as advance:
-        for done, item in enumerate(items):
-            advance(done, total)
-            yield item

@@ -60,7 +60,7 @@ UNPROVED = 1e-3
 """Largest share of the squared residual between the proved bound and the smallest one found."""
 
 SIMULATED, WINDOWS, STEP = 0.1, 10, 5e-3
-"""Length of the windows that are simulated for the table of uses [s], and how many."""
+"""Windows that are simulated for the table of uses: length [s], number, and largest step [s]."""
 
 
 @dataclass(frozen=True, eq=False)

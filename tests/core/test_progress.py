@@ -19,8 +19,10 @@ def quick(monkeypatch):
 
 
 def work():
-    with progress.step("fitting a\nb"):
-        for _ in progress.count_steps("searching", range(4), 4):
+    with progress.step("fitting a\nb") as robots, progress.step("searching") as advance:
+        for done in range(4):
+            robots(1, 2)
+            advance(done, 4)
             time.sleep(0.05)
 
 
@@ -33,7 +35,7 @@ def test_the_step_its_share_and_the_time_left_are_shown(where, quick, monkeypatc
     feasid.set_progress()
     work()
     printed = stream.getvalue()
-    assert r"fitting a\nb: searching, 2 of 4, 0 s left, 0 s" in printed
+    assert r"fitting a\nb, 1 of 2, 0 s left: searching, 2 of 4, 0 s left, 0 s" in printed
     assert printed.endswith(r"fitting a\nb, done, 0 s" + "\n")
     assert (printed.count("\n") == 1) == ("\r" in printed) == (where != "pipe")
 

@@ -214,8 +214,8 @@ def excite(
             workers if rounds is None else max(1, min(rounds, FIXED_SEARCHES)),
         )  # fmt: skip
         with step("searching") as advance:
-            told = progress, partial(advance, total=time_limit)
-            report = _progress_reporter(*told, objective, len(setting.columns))
+            limited = partial(advance, total=time_limit)
+            report = _progress_reporter(progress, limited, objective, len(setting.columns))
             candidates, loss_notes = run_searches(search, workers, report)
     else:
         # The caller's, on the finer grid of the last stages.

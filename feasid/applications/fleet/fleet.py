@@ -19,7 +19,7 @@ from feasid.core.display import Display, Displayed, Measure, new_figure, plain
 from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.core.files import document_output
 from feasid.core.notes import Note
-from feasid.core.progress import count_steps
+from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.identification.estimation.noise import Noise
 from feasid.identification.estimation.priors import GaussianPrior
@@ -200,11 +200,13 @@ def fit_fleet(
     described = resolve_robot(next(iter(robots.values())), robot)
     chosen: dict[str, Any] = {"candidates": (), **options}
     alone: dict[str, Fit] = {}
-    for name, logs in count_steps("fitting robots", robots.items(), len(robots)):
-        try:
-            alone[name] = fit(logs, described, **chosen)
-        except FeasidError as error:
-            raise type(error)(f"{name}: {error}") from error
+    with step("fitting robots") as advance:
+        for name, logs in robots.items():
+            advance(len(alone), len(robots))
+            try:
+                alone[name] = fit(logs, described, **chosen)
+            except FeasidError as error:
+                raise type(error)(f"{name}: {error}") from error
     best = max(alone.values(), key=_information)
     alike = {name: _as_alike(one, best) for name, one in alone.items()}
     # One robot's base may be tilted and its zeros off, which the type's are not.

@@ -36,7 +36,7 @@ from feasid.core.errors import FeasidError, LogError, NotEnoughDataError, Output
 from feasid.core.files import is_folder, is_regular, write_atomically
 from feasid.core.memo import compute_once
 from feasid.core.notes import Note
-from feasid.core.progress import count_steps
+from feasid.core.progress import step
 from feasid.core.threads import VARIABLES, one_thread
 from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
@@ -388,13 +388,15 @@ def reduce_all(
         results = run_jobs(partial(result_or_error, job), logs, workers)
     else:
         results = ((k, result_or_error(job, log)) for k, log in enumerate(logs))
-    for done, (k, result) in enumerate(count_steps("reducing", results, len(logs)), start=1):
-        tree.add(k, result if isinstance(result, Reduced) else None)
-        if not isinstance(result, Reduced):
-            name = str(getattr(logs[k], "name", "")) or f"log {k + 1}"
-            failed.append((k, LogFailure(name, str(result))))
-        if progress is not None:
-            progress(done, len(logs))
+    with step("reducing") as advance:
+        for done, (k, result) in enumerate(results, start=1):
+            advance(done, len(logs))
+            tree.add(k, result if isinstance(result, Reduced) else None)
+            if not isinstance(result, Reduced):
+                name = str(getattr(logs[k], "name", "")) or f"log {k + 1}"
+                failed.append((k, LogFailure(name, str(result))))
+            if progress is not None:
+                progress(done, len(logs))
     failed.sort(key=lambda item: item[0])
     return FleetSum(tree.total, tuple(f for _, f in failed))
 

@@ -24,7 +24,7 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError, SolverError, did_you_mean
 from feasid.core.notes import Note
-from feasid.core.progress import count_steps
+from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.options.complete import complete_options
 from feasid.options.tables import RangeOptions
@@ -247,16 +247,18 @@ def find_ranges(
     every = residual.base.robot.parameter_names
     forms = [linear_form(residual.base, one) for one in (every if wanted is None else wanted)]
     region, notes = residual.region_within_budget(complete["level"], complete["plausible"])
-    items = []
-    for name, form in count_steps("computing ranges", forms, len(forms)):
-        ends = low, high = _find_end(region, -form, delta), _find_end(region, form, delta)
-        marks = _dominant_mark(low), _dominant_mark(high)
-        lower, upper = (np.inf if mark in WITHOUT_END else end.proof.bound
-                        for end, mark in zip(ends, marks, strict=True))  # fmt: skip
-        limited = (region.needs_limit(low) and bool(np.isfinite(lower)),
-                   region.needs_limit(high) and bool(np.isfinite(upper)))  # fmt: skip
-        found = 0.0 - lower, upper, marks, limited, (low.reached, high.reached), region, ends
-        items.append(Range(name, float(form @ delta), *found))
+    items: list[Range] = []
+    with step("computing ranges") as advance:
+        for name, form in forms:
+            advance(len(items), len(forms))
+            ends = low, high = _find_end(region, -form, delta), _find_end(region, form, delta)
+            marks = _dominant_mark(low), _dominant_mark(high)
+            lower, upper = (np.inf if mark in WITHOUT_END else end.proof.bound
+                            for end, mark in zip(ends, marks, strict=True))  # fmt: skip
+            limited = (region.needs_limit(low) and bool(np.isfinite(lower)),
+                       region.needs_limit(high) and bool(np.isfinite(upper)))  # fmt: skip
+            found = 0.0 - lower, upper, marks, limited, (low.reached, high.reached), region, ends
+            items.append(Range(name, float(form @ delta), *found))
     if residual.squared_residual(delta) > region.budget:
         text = "the identified model does not fit at this level: its prior outweighs the log"
         notes = (*notes, Note(text, "fit-outside"))
