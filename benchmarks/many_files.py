@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import pickle
 import resource
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from stream import on_cluster, signals
 
 import feasid
 from feasid.datasets import wam
+from feasid.identification.regression.parallel import BLOCK_OF_LOGS
 
 SAMPLES, STEP, CUTOFF = 1000, 10, 10.0
 """Samples of a log, every how many samples of the kilohertz signals is one, cut-off [Hz]."""
@@ -81,6 +83,31 @@ def executors() -> Iterator[dict[str, Any]]:
         yield {"two threads": threads, "two processes": processes}
 
 
+def report_cluster(paths: list[Path], first: Any) -> None:
+    """Dask's processor time once its workers stand, over that of one process just before."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        feasid.reduce(paths[:8], wam.robot(), cutoff=CUTOFF, client=client)  # imports, and the job
+        begun = time.process_time()
+        feasid.reduce(paths, wam.robot(), cutoff=CUTOFF)
+        one, begun = time.process_time() - begun, time.process_time()
+        there = sum(client.run(time.process_time).values())
+        reduced = feasid.reduce(paths, wam.robot(), cutoff=CUTOFF, client=client)
+        there = sum(client.run(time.process_time).values()) - there
+        here = time.process_time() - begun
+    megabytes = len(pickle.dumps(feasid.reduce(paths[0], wam.robot(), cutoff=CUTOFF))) / 1e6
+    print(
+        f"Dask: {there:.0f} s of processor in its workers and {here:.0f} s in this process, "
+        f"{(there + here) / one:.2f} times one process; {megabytes:.1f} MB come back of up to "
+        f"{BLOCK_OF_LOGS} logs; equal to the bit: {bits(reduced) == bits(first)}",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=2000)
@@ -107,10 +134,10 @@ def main() -> None:
             with executors() as engines:
                 reduced = feasid.reduce(paths, wam.robot(), cutoff=CUTOFF, executor=engines[kind])
             report(kind, begun, reduced, first)
-        for kill in (False, True):
-            begun = clocks()
-            reduced = on_cluster(paths, wam.robot(), kill)
-            report("Dask, one worker killed" if kill else "Dask", begun, reduced, first)
+        report_cluster(paths, first)
+        begun = clocks()
+        reduced = on_cluster(paths, wam.robot(), kill=True)
+        report("Dask with its start, one worker killed", begun, reduced, first)
 
 
 if __name__ == "__main__":

@@ -208,20 +208,20 @@ class Backwards(Executor):
     def __init__(self):
         self.waiting, self.most = [], 0
 
-    def submit(self, function, packed, log):
+    def submit(self, function, packed, block):
         future = Future()
-        self.waiting.append((future, function, packed, log))
+        self.waiting.append((future, function, packed, block))
         self.most = max(self.most, len(self.waiting))
-        if len(self.waiting) == 2 * fleet.AHEAD or log == 6:
+        if len(self.waiting) == 2 * fleet.AHEAD or block[0][1] == 6:
             while self.waiting:
                 self.finish(*self.waiting.pop())
         return future
 
-    def finish(self, future, function, packed, log):
-        if log == 13:
+    def finish(self, future, function, packed, block):
+        if block[0][1] == 13:
             future.set_exception(OSError("killed"))
         else:
-            future.set_result(function(packed, log))
+            future.set_result(function(packed, block))
 
 
 def test_an_executor_says_which_logs_failed_in_the_order_given():

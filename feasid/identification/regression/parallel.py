@@ -65,6 +65,9 @@ SMALLEST = 1e-30
 AHEAD = 2
 """Results per worker that may wait for delivery; a worker that dies loses no more than these."""
 
+BLOCK_OF_LOGS = 8
+"""Largest number of logs that an executor's worker adds: 3 MB come back of them, not of each."""
+
 BLOCK = 31 * 2**20
 """Released at the start, it teaches glibc to keep blocks of its size for other arrays [bytes]."""
 
@@ -333,6 +336,7 @@ def _remove_unfinished_files(folder: Path) -> None:
 
 
 ReduceJob = Callable[[Any], Reduced]
+Block: TypeAlias = "tuple[tuple[int, Any], ...]"
 Progress = Callable[[int, int], None]
 
 
@@ -342,6 +346,11 @@ class LogFailure:
 
     log: str
     message: str
+
+    @classmethod
+    def of(cls, k: int, log: Any, error: Exception) -> LogFailure:
+        """The failure of log number `k`, by its name where it has one."""
+        return cls(str(getattr(log, "name", "")) or f"log {k + 1}", str(error))
 
 
 @dataclass(frozen=True)
@@ -379,26 +388,40 @@ def reduce_all(
     progress: Progress | None = None,
 ) -> FleetSum:
     """Apply `job` to every log and add the results; `progress` is called with (done, all)."""
-    tree = _Tree(len(logs))
+    # The interface of executors has no number of workers, but those of the standard library do.
+    workers = getattr(executor, "_max_workers", workers)
+    size = _block_size(len(logs), workers) if executor is not None else 1
+    numbered = list(enumerate(logs))
+    blocks = [tuple(numbered[k : k + size]) for k in range(0, len(logs), size)]
+    tree = _Tree(len(blocks))
     failed: list[tuple[int, LogFailure]] = []
-    results: Iterable[tuple[int, Reduced | Exception]]
+    results: Iterable[tuple[int, FleetSum | Exception]]
     if executor is not None:
-        results = _run_on_executor(job, logs, executor, workers)
+        results = _run_on_executor(job, blocks, executor, workers)
     elif workers > 1 and len(logs) > 1:
-        results = run_jobs(partial(result_or_error, job), logs, workers)
+        results = run_jobs(partial(add_block, job), blocks, workers)
     else:
-        results = ((k, result_or_error(job, log)) for k, log in enumerate(logs))
+        results = ((k, add_block(job, block)) for k, block in enumerate(blocks))
+    done = 0
     with step("reducing") as advance:
-        for done, (k, result) in enumerate(results, start=1):
-            advance(done, len(logs))
-            tree.add(k, result if isinstance(result, Reduced) else None)
-            if not isinstance(result, Reduced):
-                name = str(getattr(logs[k], "name", "")) or f"log {k + 1}"
-                failed.append((k, LogFailure(name, str(result))))
-            if progress is not None:
-                progress(done, len(logs))
+        for k, result in results:
+            if isinstance(result, Exception):
+                result = FleetSum(None, tuple(LogFailure.of(*log, result) for log in blocks[k]))
+            tree.add(k, result.total)
+            failed += [(k, failure) for failure in result.failed]
+            for _ in blocks[k]:
+                done += 1
+                advance(done, len(logs))
+                if progress is not None:
+                    progress(done, len(logs))
     failed.sort(key=lambda item: item[0])
     return FleetSum(tree.total, tuple(f for _, f in failed))
+
+
+def _block_size(count: int, workers: int) -> int:
+    """Logs that an executor's worker adds: a power of two, as the tree's branches have them."""
+    each = max(1, min(BLOCK_OF_LOGS, count // (4 * workers)))  # four turns keep all of them at work
+    return 1 << (each.bit_length() - 1)
 
 
 class _Tree:
@@ -424,27 +447,30 @@ class _Tree:
         self.total = part
 
 
-def result_or_error(job: ReduceJob, log: Any) -> Reduced | Exception:
-    """The job's result, or the error that this log raised."""
-    try:
-        return job(log)
-    except (FeasidError, OSError, MemoryError) as error:
-        return LogError(str(error)) if isinstance(error, FeasidError) else error
+def add_block(job: ReduceJob, block: Sequence[tuple[int, Any]]) -> FleetSum:
+    """The sum of logs with their numbers, added as the tree of all logs adds them."""
+    tree, failed = _Tree(len(block)), []
+    for place, (k, log) in enumerate(block):
+        try:
+            part = job(log)
+        except (FeasidError, OSError, MemoryError) as error:
+            part = None
+            failed.append(LogFailure.of(k, log, error))
+        tree.add(place, part)
+    return FleetSum(tree.total, tuple(failed))
 
 
 def _run_on_executor(
-    job: ReduceJob, logs: Sequence[Any], executor: Executor, workers: int
-) -> Iterator[tuple[int, Reduced | Exception]]:
+    job: ReduceJob, blocks: Sequence[Block], executor: Executor, workers: int
+) -> Iterator[tuple[int, FleetSum | Exception]]:
     """Results as they come; the job goes out in pickled form, see `_answer`."""
-    packed, places = pickle.dumps(job), dict[Future[Reduced | Exception], int]()
-    following = iter(range(len(logs)))
-    # The interface has no number of workers, but the standard library's executors have.
-    workers = getattr(executor, "_max_workers", workers)
+    packed, places = pickle.dumps(job), dict[Future[FleetSum], int]()
+    following = iter(range(len(blocks)))
     try:
         while True:
             for k in islice(following, AHEAD * workers - len(places)):
                 try:
-                    places[executor.submit(_answer, packed, logs[k])] = k
+                    places[executor.submit(_answer, packed, blocks[k])] = k
                 except RuntimeError as cause:  # all its workers died, or it was shut down
                     refusal = LogError(f"the executor took no more logs: {cause}")
                     yield from ((lost, refusal) for lost in (k, *following))
@@ -460,9 +486,9 @@ def _run_on_executor(
 
 
 @one_thread()
-def _answer(packed: bytes, log: Any) -> Reduced | Exception:
-    """What another process gives for a log; BLAS gets one thread there, too."""
-    return result_or_error(_unpack_job(packed), log)
+def _answer(packed: bytes, block: Block) -> FleetSum:
+    """What another process gives for some logs; BLAS gets one thread there, too."""
+    return add_block(_unpack_job(packed), block)
 
 
 @lru_cache(maxsize=1)
