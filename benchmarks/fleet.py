@@ -26,6 +26,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from fleets import KINDS, POOR, RICH, TEST, ArmType, odd_logs
 
 SEVEN = "kuka_lwr4"
 PERIOD = 0.01
+SECONDS_TO_KILL = 20.0  #: After the work began.
 
 
 def write_logs(folder: Path, count: int) -> None:
@@ -59,15 +61,16 @@ def reduce_folder(folder: Path, workers: int, kill: bool) -> None:
     """Reduce all logs; print a digest of the sum, the parent's peak and the seconds."""
     killed = []
 
-    def kill_one(done: int, count: int) -> None:
-        if kill and done == count // 2 and not killed:
-            listed = subprocess.run(["pgrep", "-P", str(os.getpid())], stdout=subprocess.PIPE)
-            killed.append(int(listed.stdout.split()[0]))
-            os.kill(killed[0], signal.SIGKILL)
+    def kill_one() -> None:
+        listed = subprocess.run(["pgrep", "-P", str(os.getpid())], stdout=subprocess.PIPE)
+        killed.append(int(listed.stdout.split()[0]))
+        os.kill(killed[0], signal.SIGKILL)
 
     start = time.perf_counter()
+    if kill:
+        threading.Timer(SECONDS_TO_KILL, kill_one).start()
     total = feasid.reduce(sorted(folder.glob("*.npz")), feasid.datasets.load(SEVEN).attrs["robot"],
-                          workers=workers, progress=kill_one)  # fmt: skip
+                          workers=workers)  # fmt: skip
     bits = hashlib.sha256()
     for array in (*total.triangles, *(s.triangles for s in total.strata)):
         bits.update(array.tobytes())

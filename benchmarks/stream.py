@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from feasid.identification.regression.triangle import Reduced
 FILES = 10
 RATE = 1000.0
 CUTOFF = 10.0
+SECONDS_TO_KILL = 2.0  #: After the work began.
 
 
 def signals(first: int, count: int, robot: feasid.Robot) -> dict[str, np.ndarray]:
@@ -95,17 +97,16 @@ def on_cluster(paths: list[Path], robot: feasid.Robot, kill: bool) -> Reduced:
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
-        state = {"killed": not kill}
 
-        def progress(done: int, total: int) -> None:
-            if not state["killed"]:
-                state["killed"] = True
-                victim = next(iter(cluster.workers.values())).worker_address
-                client.run(os._exit, 1, workers=[victim], on_error="ignore")
-                print(f"a worker was killed after {done} of {total} files")
+        def kill_one() -> None:
+            victim = next(iter(cluster.workers.values())).worker_address
+            client.run(os._exit, 1, workers=[victim], on_error="ignore")
+            print("a worker was killed")
 
+        if kill:
+            threading.Timer(SECONDS_TO_KILL, kill_one).start()
         start = time.perf_counter()
-        reduced = feasid.reduce(paths, robot, client=client, cutoff=CUTOFF, progress=progress)
+        reduced = feasid.reduce(paths, robot, client=client, cutoff=CUTOFF)
         print(f"Dask, 2 workers: {reduced.samples} samples, {time.perf_counter() - start:.1f} s")
     return reduced
 

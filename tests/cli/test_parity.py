@@ -30,7 +30,6 @@ ONLY_PYTHON = {
         "executor": "a value of the program; --workers",
         "checkpoints": "--resume",
         "on_error": "logs that fail are left out and told, exit status 4",
-        "progress": "a function; the prompt draws a bar",
     },
     "base-parameters": {
         "snap": "--literal",

@@ -20,7 +20,6 @@ from feasid.core.arguments import checked_methods
 from feasid.core.errors import FeasidError, InputError, LogError, NotEnoughDataError, require
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.threads import one_thread
-from feasid.identification.regression.parallel import Progress
 from feasid.identification.regression.reduce import open_sources, reduce
 from feasid.identification.regression.triangle import LARGEST_FILE, Reduced
 from feasid.logs.recording import content_digest
@@ -85,13 +84,7 @@ class LogStore:
         return pd.DataFrame(rows, columns=columns)
 
     def add(
-        self,
-        data: Any,
-        robot: str,
-        day: str | None = None,
-        *,
-        compact: bool = False,
-        progress: Progress | None = None,
+        self, data: Any, robot: str, day: str | None = None, *, compact: bool = False
     ) -> list[Path]:
         """Reduce logs, one record each.
 
@@ -106,8 +99,6 @@ class LogStore:
         compact : bool
             Keep triangles of the whole log alone, a tenth of the bytes: enough for `drift`. A fit
             of compact logs has no held-out errors.
-        progress : callable, optional
-            Called with (number of finished logs, number of logs) after each log.
 
         Returns
         -------
@@ -142,8 +133,6 @@ class LogStore:
             head = {"robot": robot, "day": when, "log": Path(name).name, "digest": digest}
             write_atomically(path, _as_record(head, reduced, compact))
             written.append(path)
-            if progress is not None:
-                progress(len(written), len(sources))
         return written
 
     def _options(self) -> ReduceOptions:

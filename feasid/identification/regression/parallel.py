@@ -337,7 +337,6 @@ def _remove_unfinished_files(folder: Path) -> None:
 
 ReduceJob = Callable[[Any], Reduced]
 Block: TypeAlias = "tuple[tuple[int, Any], ...]"
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -380,14 +379,9 @@ class FleetSum:
 
 
 def reduce_all(
-    job: ReduceJob,
-    logs: Sequence[Any],
-    *,
-    workers: int = 1,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
+    job: ReduceJob, logs: Sequence[Any], *, workers: int = 1, executor: Executor | None = None
 ) -> FleetSum:
-    """Apply `job` to every log and add the results; `progress` is called with (done, all)."""
+    """Apply `job` to every log and add the results."""
     # The interface of executors has no number of workers, but those of the standard library do.
     workers = getattr(executor, "_max_workers", workers)
     size = _block_size(len(logs), workers) if executor is not None else 1
@@ -409,11 +403,8 @@ def reduce_all(
                 result = FleetSum(None, tuple(LogFailure.of(*log, result) for log in blocks[k]))
             tree.add(k, result.total)
             failed += [(k, failure) for failure in result.failed]
-            for _ in blocks[k]:
-                done += 1
-                advance(done, len(logs))
-                if progress is not None:
-                    progress(done, len(logs))
+            done += len(blocks[k])
+            advance(done, len(logs))
     failed.sort(key=lambda item: item[0])
     return FleetSum(tree.total, tuple(f for _, f in failed))
 

@@ -24,13 +24,7 @@ from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.identification.regression.duplicates import refuse_repeated_logs
 from feasid.identification.regression.folds import Strata, triangularise
-from feasid.identification.regression.parallel import (
-    LogTask,
-    Progress,
-    Source,
-    reduce_all,
-    reduce_task,
-)
+from feasid.identification.regression.parallel import LogTask, Source, reduce_all, reduce_task
 from feasid.identification.regression.triangle import Reduced, fingerprint_of, without_rows
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import files_of_logs, is_reduced
@@ -73,7 +67,6 @@ def reduce(
     executor: Executor | None = None,
     client: Client | None = None,
     on_error: str = "raise",
-    progress: Progress | None = None,
     checkpoints: str | Path | None = None,
     **options: Unpack[ReduceOptions],
 ) -> Reduced:
@@ -98,8 +91,6 @@ def reduce(
     on_error : {"raise", "skip"}
         Whether a log that cannot be used raises an error (``error.partial`` has the sum of the
         others) or is skipped with a note.
-    progress : callable, optional
-        Called with (number of finished logs, number of logs) after each log.
     checkpoints : path, optional
         A folder that keeps the result of each log. Interrupted work continues from there, with
         bit-identical results.
@@ -144,7 +135,6 @@ def reduce(
         base,
         workers=workers,
         executor=executor,
-        progress=progress,
         on_error=on_error,
         checkpoints=checkpoints,
         keep=None if len(tasks) > 1 else False,
@@ -298,7 +288,6 @@ def reduce_tasks(
     *,
     workers: int = 1,
     executor: Executor | None = None,
-    progress: Progress | None = None,
     on_error: str = "raise",
     checkpoints: str | Path | None = None,
     keep: bool | None = False,
@@ -317,7 +306,7 @@ def reduce_tasks(
     if len(tasks) == 1 and executor is None:
         total = job(tasks[0])
     else:
-        done = reduce_all(job, tasks, workers=workers, executor=executor, progress=progress)
+        done = reduce_all(job, tasks, workers=workers, executor=executor)
         total = done.require_total(on_error)
     if not _belongs_to(total, base):
         raise InputError(
