@@ -3,6 +3,7 @@
     python benchmarks/promises.py samples [--count 10] [--seed 0]   robots drawn from commands
     python benchmarks/promises.py roads [--count 4] [--seed 0]      pairs of options
     python benchmarks/promises.py contact [--count 10] [--seed 0]   observers without contact
+    python benchmarks/promises.py real --logs FOLDER                observers on logs of real arms
     python benchmarks/promises.py foreign [--count 3] [--write]     effects that no model has
     python benchmarks/promises.py gains [--count 30] [--seed 0]     a wrong torque gain of one joint
     python benchmarks/promises.py weighed [--count 30] [--seed 0]   that gain with something known
@@ -13,7 +14,8 @@
 share of true values that the band of 90 % of `fit.sample` holds. "roads": for each pair of options
 of different kinds the share of true base parameters within 1.96 standard deviations, of arms in
 MuJoCo; fits that say "biased" are counted apart. "contact": alarms on motion without contact beside
-the promised ones, by rate, encoder, noise and delay. "foreign": worlds with friction of bristles
+the promised ones, by rate, encoder, noise and delay. "real": the same on another run of packaged
+logs and of a UR5 whose arm somebody pushes in one run. "foreign": worlds with friction of bristles
 (LuGre), gears with hysteresis, cogging in narrow pulses, and none of them: "good" is broken at more
 than twice the error of the truth, and "doubtful" without an effect. "cost": seconds of what follows
 a fit, over the fit's.
@@ -44,6 +46,7 @@ from feasid.robot.inertia import from_mass_com_inertia
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1])]
 
 import simulated  # noqa: E402
+from verdict import UR5_CONSTANTS, named, packaged  # noqa: E402
 
 from benchmarks.external_torque import run  # noqa: E402
 from benchmarks.pages import put_between  # noqa: E402
@@ -270,6 +273,49 @@ def contact(count: int, seed: int) -> list[str]:
     rows.append(f"| {right} of {count} keep both promises or are refused | | | | |")
     print(rows[-1])
     return rows
+
+
+def real(_count: int, _seed: int, folder: Path | None = None) -> list[str]:
+    """Alarms of observers on another run of real arms, and what they report of pushes."""
+    rows = ["| robot, fit of | takes | alarms | in contact | said |", "|---|---|---|---|---|"]
+    pairs = [(name, log, robot, options, {"another motion": rest})
+             for name, log, robot, options, rest in packaged()
+             if name.startswith(("kuka_lwr4", "unitree_z1"))]  # fmt: skip
+    if folder is not None:
+        arm = feasid.load_robot(folder / "ur5/ur5_robot.urdf")
+        runs = {k: named(folder / f"ur5/{k}.csv.gz", arm, UR5_CONSTANTS)
+                for k in ("no8", "no9", "no9_pushed")}  # fmt: skip
+        for name, others in (("no8", ("no9",)), ("no9", ("no8", "no9_pushed"))):
+            tests = {k: runs[k] for k in others}
+            pairs.append((f"ur5 {name}", runs[name], arm, {}, tests))
+    for name, log, robot, options, others in pairs:
+        fit = feasid.fit(log, robot, **options)
+        rate, grade = 1.0 / float(np.median(np.diff(log["t"]))), fit.uses.loc["contact"]
+        for what, test in others.items():
+            seconds = len(test) / rate
+            try:
+                observer = feasid.ExternalTorque(fit, rate, PROMISED)
+            except FeasidError as refusal:
+                rows.append(f"| {name} | {what}, {seconds:.0f} s | | | refused: {refusal} |")
+                print(rows[-1], flush=True)
+                continue
+            begins, held = reports(observer, rate, signals_of(test, robot, rate))
+            warned = any("do not use it" in note for note in observer.notes)
+            said = "do not use it" if warned else grade["grade"]
+            rows.append(f"| {name} | {what}, {seconds:.0f} s | {len(begins)}, "
+                        f"{PROMISED * seconds:.1f} promised | {100 * len(held) / len(test):.0f} % "
+                        f"| {said}, from {float(grade['number']):.2g} N |")  # fmt: skip
+            print(rows[-1], flush=True)
+    return rows
+
+
+def signals_of(log: Any, robot: Any, rate: float) -> tuple[Array, Array, Array]:
+    """Positions, velocities (differences where none were measured) and torques of a log."""
+    q, tau = (log[[f"{s}_{j}" for j in robot.joints]].to_numpy() for s in ("q", "tau"))
+    speeds = [f"dq_{j}" for j in robot.joints]
+    if set(speeds) <= set(log):
+        return q, log[speeds].to_numpy(), tau
+    return q, np.diff(q, axis=0, prepend=q[:1]) * rate, tau
 
 
 EFFECTS, ROBOTS = ("none", "lugre", "hysteresis", "cogging"), ("ur5", "panda", "xarm7")
@@ -502,7 +548,7 @@ def cost(count: int, _seed: int) -> list[str]:
     return rows
 
 
-REPLAYED = (samples, roads, contact, foreign, gains, weighed, cost, payload)
+REPLAYED = (samples, roads, contact, real, foreign, gains, weighed, cost, payload)
 WHAT = {replay.__name__: replay for replay in REPLAYED}
 
 
@@ -512,11 +558,13 @@ def main() -> None:
     parser.add_argument("what", choices=tuple(WHAT))
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--logs", type=Path, metavar="FOLDER", help="of the UR5, for real")
     parser.add_argument("--write", action="store_true", help="the table into its page")
     asked = parser.parse_args()
     seed = int(time.time()) if asked.seed is None else asked.seed
     print(f"seed {seed}")
-    rows = WHAT[asked.what](asked.count, seed)
+    logs = {"folder": asked.logs} if asked.what == "real" else {}
+    rows = WHAT[asked.what](asked.count, seed, **logs)
     if asked.write:
         marks = f"<!-- {asked.what} -->", f"<!-- end of {asked.what} -->"
         put_between(PAGE, *marks, "\n".join(rows))

@@ -28,6 +28,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.errors import InputError
 from feasid.core.text import quote
 from feasid.identification.assessment.contact_errors import GAIN, ErrorLaw, delayed_errors
+from feasid.identification.effects.table import BEHIND
 from feasid.identification.regression.folds import SLOW
 from feasid.results.codegen.algorithms import Algorithms
 from feasid.results.codegen.c import CCode, CompiledRoutine, compile_routines, write_code
@@ -243,8 +244,8 @@ class ExternalTorque:
         late = self.signals.delay
         if abs(late) * rate > LONGEST_DELAY:
             raise InputError(
-                f"torques are {1e3 * late:.3g} ms behind the motion, more than {LONGEST_DELAY:g} "
-                "samples: align them before update(), and pass the remaining delay as delay="
+                f"torques are {1e3 * abs(late):.3g} ms {BEHIND[late < 0]}, more than "
+                f"{LONGEST_DELAY:g} samples: align them before update(), and pass the rest as delay="
             )
         parts = plain.robot, plain.base, plain.beta
         self.model = ObserverModel(*parts, period=1.0 / rate, delay=late, law=law, levels=levels)
