@@ -245,7 +245,7 @@ class ExternalTorque:
         if abs(late) * rate > LONGEST_DELAY:
             raise InputError(
                 f"torques are {1e3 * abs(late):.3g} ms {BEHIND[late < 0]}, more than "
-                f"{LONGEST_DELAY:g} samples: align them before update(), and pass the rest as delay="
+                f"{LONGEST_DELAY:g} samples: align them before update(), pass the rest as delay="
             )
         parts = plain.robot, plain.base, plain.beta
         self.model = ObserverModel(*parts, period=1.0 / rate, delay=late, law=law, levels=levels)

@@ -116,8 +116,7 @@ class LogStore:
         place, written = self.folder / quote(robot, safe=" "), list[Path]()
         if not robot.strip(". "):
             raise InputError(f"{robot!r} is no name of a robot", option="robot")
-        sources = open_sources(data)
-        for source in sources:
+        for source in open_sources(data):
             if isinstance(source, Reduced):
                 raise InputError("a store reduces logs itself: give the log, not reduced data")
             name, digest = source.name or "a table", content_digest(source)
