@@ -192,14 +192,22 @@ def _check_fields(kind: Any) -> None:
     kind.__init__ = run
 
 
+_last_tuples = dict[tuple[type, str], tuple[Any, ...]]()
+"""The tuple that a field of a dataclass had last."""
+
+
 def require_kinds(kind: type, values: Mapping[str, Any]) -> None:
     """Raise UnfitError where a value does not have the type of its field's annotation."""
     sizes = dict[str, int]()
     for name, expected in _field_kinds(kind).items():
         if name not in values:
             continue
-        if not expected.holds(value := values[name]):
+        # `replace` of one field passes long tuples on, which have been looked at.
+        seen = _last_tuples.get((kind, name)) is (value := values[name])
+        if not (seen or expected.holds(value)):
             raise UnfitError(f"{name} must be {expected.text}, not {quote(value)}")
+        if type(value) is tuple:
+            _last_tuples[kind, name] = value
         if not expected.shape:
             continue
         shape = value.shape if isinstance(value, np.ndarray) else (len(value),)

@@ -49,7 +49,6 @@ ONLY_PYTHON = {
         "prior": "a vector of the program's base parameters",
         "task": "motions of a program",
         "optimiser": "a function of a program",
-        "progress": "a function; the prompt shows it",
     },
 }
 """Keywords without an argument of their name, and what stands for them."""

@@ -17,9 +17,9 @@ from feasid.results.report.robots import semi_axes
 
 pytest.importorskip("matplotlib")
 
-PICTURES = [name for name in vars(Plots) if not name.startswith("_") and name != "fit"]
+PICTURES = ["__call__", *(x for x in vars(Plots) if not x.startswith("_") and x != "fit")]
 
-PER_JOINT = {"torques": 1, "spectra": 2, "friction": 2, "excitation": 4}
+PER_JOINT = {"__call__": 1, "spectra": 2, "friction": 2, "excitation": 4}
 """Panels per joint."""
 
 NAME = "upper<script>$x$"

@@ -86,7 +86,6 @@ def excite(
     starts: Natural | None = None,
     workers: Natural = 1,
     optimiser: Callable[[ExcitationProblem], npt.ArrayLike] | None = None,
-    progress: Callable[[float, str], None] | None = None,
 ) -> Trajectory:
     """Design a periodic motion that determines a robot's base parameters as well as possible.
 
@@ -166,8 +165,6 @@ def excite(
         Takes an `ExcitationProblem` (objective, gradient, barrier, margins) and returns its
         unknowns: SciPy's, CasADi's or any other in place of the search. What it returns is scaled
         into the limits and certified like a motion of the search.
-    progress : callable, optional
-        Called with the elapsed seconds and the best value whenever it improves.
 
     Returns
     -------
@@ -215,7 +212,7 @@ def excite(
         )  # fmt: skip
         with step("searching") as advance:
             limited = partial(advance, total=time_limit)
-            report = _progress_reporter(progress, limited, objective, len(setting.columns))
+            report = _progress_reporter(limited, objective, len(setting.columns))
             candidates, loss_notes = run_searches(search, workers, report)
     else:
         # The caller's, on the finer grid of the last stages.
@@ -229,10 +226,7 @@ def excite(
 
 
 def _progress_reporter(
-    progress: Callable[[float, str], None] | None,
-    advance: Callable[..., None],
-    objective: str | Mapping[str, float],
-    size: int,
+    advance: Callable[..., None], objective: str | Mapping[str, float], size: int
 ) -> Progress:
     """Report progress in the objective's units; values contain a little of the barrier."""
     best = np.inf
@@ -249,8 +243,6 @@ def _progress_reporter(
             }
             text = texts.get(str(objective), f"objective {value:.4f}")
             advance(seconds, text=f"best so far {text}")
-            if progress is not None:
-                progress(seconds, text)
 
     return report
 

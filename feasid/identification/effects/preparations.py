@@ -78,6 +78,9 @@ joint's torque, and less than the joint's own friction and inertia leave."""
 SLOW_SPEED = 0.05
 """Speed below which friction changes its sign gradually [rad/s or m/s]: signals are filtered."""
 
+ALONG_NO_AXIS = np.array([0.36, 0.48, -0.80])
+"""A direction with which no joint of a robot is parallel but by chance."""
+
 MOTION = ("q", "dq", "ddq")
 WORDS = {"tau": "torques", "q": "positions"}
 
@@ -135,15 +138,22 @@ class JudgedLog:
     def __init__(
         self, samples: DecimatedLog, near: JudgedLog | None = None, *, rough: bool = True
     ) -> None:
-        alike = near is not None and near.samples.robot is samples.robot
         self.samples: DecimatedLog = samples
         self.rough = rough
-        self.base: BaseParameters = (
-            near.base if near is not None and alike else base_parameters(samples.robot)
-        )
+        if near is None:
+            self.base: BaseParameters = base_parameters(samples.robot)
+        else:  # another robot is the same one under another gravity
+            alike = near.samples.robot is samples.robot
+            self.base = near.base if alike else near.base_of_all_gravities
         reducer = Reducer(samples.robot, [int(c) for c in self.base.independent])
         reducer.add(samples.q, samples.dq, samples.ddq, samples.tau)
         self.reduced = reducer.result()
+
+    @cached_property
+    def base_of_all_gravities(self) -> BaseParameters:
+        """Base parameters under gravity along no axis: what they leave out, no gravity shows."""
+        size = float(np.linalg.norm(self.samples.robot.gravity))
+        return base_parameters(self.samples.robot.with_gravity(size * ALONG_NO_AXIS))
 
     @cached_property
     def cost(self) -> float:

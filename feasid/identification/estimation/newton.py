@@ -73,6 +73,7 @@ class EntropicProblem:
     feasible: FeasibleSet  #: Without equalities.
     reference: Array  #: Shape (n,): its inertia blocks positive definite.
     unit: Array  #: Shape (n,): size of one unit of each parameter.
+    alike: EntropicProblem | None = None  #: One of other equations, with which it shares the rest.
 
     @cached_property
     def _directions(self) -> Array:
@@ -114,12 +115,9 @@ class EntropicProblem:
 
     def with_rows(self, A: Array, b: Array) -> EntropicProblem:
         """The same problem with other equations; parts that do not depend on them are kept."""
-        other = replace(self, A=A, b=b)
+        other = replace(self, A=A, b=b, alike=self)
         other.__dict__.update(
-            _directions=self._directions,
-            _bodies=self._bodies,
-            _others=self._others,
-            _each_body=self._each_body,
+            _directions=self._directions, _bodies=self._bodies, _others=self._others
         )
         return other
 
@@ -234,7 +232,7 @@ class EntropicProblem:
     def _body_curvatures(self, delta: Array) -> dict[str, Array]:
         """Second derivatives of each body's divergence halfway between delta and the reference."""
         middle = 0.5 * (delta + self.reference)
-        return {name: cone.derivatives(middle)[1] for name, cone in self._each_body.items()}
+        return {name: cone.derivatives(middle)[1] for name, cone in self.each_body.items()}
 
     def body_prior_weights(
         self, delta: Array, weight: float, own: dict[str, Array] | None = None
@@ -250,15 +248,17 @@ class EntropicProblem:
         inverse = np.linalg.inv(H)
         out = {}
         for name, D in own.items():
-            cone = self._each_body[name]
+            cone = self.each_body[name]
             apart = cone.value(delta) - cone.value(self.reference)
             told = max(np.count_nonzero(np.diag(D)) - weight * float(np.sum(inverse * D)), 0.0)
             out[name] = (told + SHRINKAGE) / (2.0 * max(apart, 0.0) + SHRINKAGE / weight)
         return out
 
     @cached_property
-    def _each_body(self) -> dict[str, LogBarrier]:
+    def each_body(self) -> dict[str, LogBarrier]:
         """The divergence of each inertia block, by its name."""
+        if self.alike is not None:  # most problems are only minimised, which needs their sum alone
+            return self.alike.each_body
         return {
             b.name: LogBarrier.for_divergence(
                 replace(self.feasible, blocks=(b,), linear=()), self.reference, self._directions

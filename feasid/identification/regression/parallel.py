@@ -1,10 +1,8 @@
 """Reducing one log or many: in this process, in others of this machine, or by an executor.
 
-Every log becomes about a megabyte of reduced data, and reduced data add, so processes share only a
-tree of additions. A process keeps the parts that wait for their sibling, at most one per level of
-the tree. A log that fails, or whose worker process dies twice, is reported; the others are kept.
-With a folder of checkpoints, interrupted work continues with bit-identical results: each log's
-result is kept by the content of the log, and they are added in the same order.
+Every log becomes some megabytes of reduced data, which a tree of additions sums; a part waits for
+its sibling. A log that fails, or whose worker dies twice, is reported; the others are kept. With a
+folder of checkpoints, interrupted work continues with bit-identical results.
 
 Workers are plain Python processes that import this module and nothing of the caller's script, so a
 script needs no ``if __name__ == "__main__"``. They take pickled logs from standard input, where
@@ -384,7 +382,9 @@ def reduce_all(
     """Apply `job` to every log and add the results."""
     # The interface of executors has no number of workers, but those of the standard library do.
     workers = getattr(executor, "_max_workers", workers)
-    size = _block_size(len(logs), workers) if executor is not None else 1
+    # A block is a branch of the tree: a power of two. Four turns keep all workers at work.
+    each = max(1, min(BLOCK_OF_LOGS, len(logs) // (4 * workers))) if executor is not None else 1
+    size = 1 << (each.bit_length() - 1)
     numbered = list(enumerate(logs))
     blocks = [tuple(numbered[k : k + size]) for k in range(0, len(logs), size)]
     tree = _Tree(len(blocks))
@@ -407,12 +407,6 @@ def reduce_all(
             advance(done, len(logs))
     failed.sort(key=lambda item: item[0])
     return FleetSum(tree.total, tuple(f for _, f in failed))
-
-
-def _block_size(count: int, workers: int) -> int:
-    """Logs that an executor's worker adds: a power of two, as the tree's branches have them."""
-    each = max(1, min(BLOCK_OF_LOGS, count // (4 * workers)))  # four turns keep all of them at work
-    return 1 << (each.bit_length() - 1)
 
 
 class _Tree:

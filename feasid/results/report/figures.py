@@ -80,7 +80,6 @@ def _draw_torques(axes: Any, prediction: PredictedLog) -> None:
 SPECTRUM_SAMPLES = 1024  #: Samples of a window of the spectrum.
 MAX_LAG = 1.0  #: Longest lag of the autocorrelation [s].
 
-
 MAX_SCATTER_POINTS = 1500  #: Samples drawn per panel.
 
 FRICTION_BINS, MIN_BIN_SAMPLES = 40, 5
@@ -141,6 +140,7 @@ class Plots:
         """Measured and predicted torque and their difference [N m or N] over time [s].
 
         As the fit compares them: behind the same low-pass. The torque as it was logged is paler.
+        Figure 6 of Sousa and Cortesao (2014).
         """
         fit, prediction = self.fit, PredictedLog.from_fit(self.fit, log)
         names = prediction.joints
@@ -161,10 +161,6 @@ class Plots:
             axis.margins(x=0)
         label_panels(figure, axes, ["time [s]"] * 2, "torque [N m], force [N]", 4)
         return figure
-
-    def torques(self, log: Any = None) -> Figure:
-        """The same as calling: Figure 6 of Sousa and Cortesao (2014)."""
-        return self(log)
 
     def spectra(self, log: Any = None) -> Figure:
         """Spectra of measured and residual torque, and the residual's autocorrelation, per joint.

@@ -1,0 +1,185 @@
+"""Processor time of fits and of what follows them, in products W'W of the same run.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py [--joints] [--samples] [--write]
+
+The unit is the product of a matrix of 403 592 rows and 98 columns with itself by NumPy, 8000
+samples of seven joints: it depends less on the machine than seconds do. It is measured before and
+after each act, and the median of all repeats counts. "fit" is a second fit in a process, "first"
+the first one of a fresh process, "plain" a fit that searches nothing. "--joints": legs, body and
+hands of a G1 (12, 29 and 43 joints, Pinocchio, 30 s at 200 Hz), each in a process of its own with
+its peak memory. "--samples": an arm of seven joints with up to a million samples. Without them:
+packaged logs. --write puts the tables into docs/development.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+from benchmarks.pages import put_between  # noqa: E402
+from benchmarks.reduction import peak  # noqa: E402
+
+PAGE = Path(__file__).parents[1] / "docs" / "development.md"
+ROWS, COLUMNS = 57_656 * 7, 98
+LOGS, REPEATS = ("kuka_lwr4", "unitree_z1"), 3
+PLAIN: dict[str, Any] = {"diagnose": False, "calibration": None, "candidates": ()}
+JOINTS = {"legs": 12, "body": 29, "hands": 43}
+SAMPLES = (8_000, 64_000, 1_000_000)
+
+
+def spent(act: Callable[[], Any]) -> float:
+    """Processor time of a call [s]."""
+    start = time.process_time()
+    act()
+    return time.process_time() - start
+
+
+class Unit:
+    """Seconds of one product W'W, measured again and again."""
+
+    def __init__(self) -> None:
+        self.matrix = np.random.default_rng(0).standard_normal((ROWS, COLUMNS))
+        self.times: list[float] = []
+
+    def over(self, act: Callable[[], Any]) -> float:
+        """Processor time of a call in units, by the mean of the products before and after it."""
+        before, seconds, after = (spent(f) for f in (self.product, act, self.product))
+        self.times += [before, after]
+        return seconds / (0.5 * (before + after))
+
+    def product(self) -> None:
+        """One unit."""
+        self.matrix.T @ self.matrix
+
+
+def packaged(name: str) -> dict[str, float]:
+    """A packaged log: fit, plain fit, and what follows a fit, as medians of repeats."""
+    import feasid
+
+    unit, found = Unit(), dict[str, list[float]]()
+    load = feasid.datasets.load
+    first = unit.over(lambda: feasid.fit(load(name)))
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(REPEATS):
+            kept: list[Any] = []
+            acts: Mapping[str, Callable[[], Any]] = {
+                "fit": lambda kept=kept: kept.append(feasid.fit(load(name))),
+                "plain": lambda: feasid.fit(load(name), **PLAIN),
+                "str": lambda kept=kept: str(kept[0]),
+                "write": lambda kept=kept: kept[0].write(f"{folder}/a.urdf", overwrite=True),
+                "report": lambda kept=kept: kept[0].report(f"{folder}/a.html", overwrite=True),
+            }
+            for act, call in acts.items():
+                found.setdefault(act, []).append(unit.over(call))
+    medians = {act: float(np.median(x)) for act, x in found.items()}
+    return {"first": first, **medians, "W'W [s]": float(np.median(unit.times))}
+
+
+def grown(which: str) -> dict[str, float]:
+    """A humanoid of the example robots: its default fit in units, peak memory, error."""
+    import pandas as pd
+    import pinocchio as pin
+    from runs import description
+
+    import feasid
+
+    path = description("g1_29dof_rev_1_0" if which != "hands" else "g1_29dof_with_hand_rev_1_0")
+    names = list(pin.buildModelFromUrdf(str(path)).names)[1:]
+    legs = ("hip", "knee", "ankle")
+    lock = {n: 0.0 for n in names if which == "legs" and not any(k in n for k in legs)}
+    robot, model = feasid.load_robot(path, lock=lock), pin.buildModelFromUrdf(str(path))
+    if lock:
+        model = pin.buildReducedModel(
+            model, [model.getJointId(n) for n in lock], pin.neutral(model)
+        )
+    data, n, rng = model.createData(), model.nv, np.random.default_rng(1)
+    t, w = np.arange(6000) / 200, 2 * np.pi * 0.1 * np.arange(1, 6)
+    low, high = np.maximum(model.lowerPositionLimit, -1), np.minimum(model.upperPositionLimit, 1)
+    a, b = rng.standard_normal((2, 5, n)) / np.arange(1, 6)[:, None]
+    angle = t[:, None, None] * w[:, None]
+    wave = [np.sum(w[:, None] ** d * (a * np.sin(angle + d * np.pi / 2)
+                   + b * np.cos(angle + d * np.pi / 2)), axis=1) for d in range(3)]  # fmt: skip
+    q, dq, ddq = (0.35 * (high - low) / np.abs(wave[0]).max(axis=0) * x for x in wave)
+    q = q + (low + high) / 2
+    rigid = np.array([pin.rnea(model, data, *x) for x in zip(q, dq, ddq, strict=True)])
+    dry = 0.1 * np.sqrt((rigid**2).mean(axis=0)) + 0.05
+    true = rigid + dry * np.tanh(dq / 0.01) + 0.3 * dry * dq + 0.01 * ddq
+    tau = true + 0.02 * np.sqrt((true**2).mean(axis=0)) * rng.standard_normal(true.shape)
+    joints = list(model.names)[1:]
+    log = pd.DataFrame({"t": t} | {f"{s}_{j}": x[:, k] for s, x in (("q", q), ("tau", tau))
+                                   for k, j in enumerate(joints)})  # fmt: skip
+    unit, kept = Unit(), []
+    unit.over(unit.product)
+    before = peak()
+    fit_units = unit.over(lambda: kept.append(feasid.fit(log, robot)))
+    most = peak()
+    error = feasid.inverse_dynamics(kept[0].robot, q, dq, ddq) - true
+    return {"joints": n, "fit": fit_units, "peak [MB]": most, "before [MB]": before,
+            "error [%]": 100 * float(np.linalg.norm(error) / np.linalg.norm(true)),
+            "W'W [s]": float(np.median(unit.times))}  # fmt: skip
+
+
+def long(count: str) -> dict[str, float]:
+    """An arm of seven joints at 1 kHz: a default fit of so many samples, and its peak memory."""
+    import pandas as pd
+    from stream import signals
+
+    import feasid
+
+    robot = feasid.datasets.wam.robot()
+    log = pd.DataFrame(signals(0, int(count), robot))
+    unit = Unit()
+    before = peak()
+    fit_units = unit.over(lambda: feasid.fit(log, robot))
+    most = peak()
+    return {"samples": int(count), "fit": fit_units, "peak [MB]": most, "before [MB]": before,
+            "W'W [s]": float(np.median(unit.times))}  # fmt: skip
+
+
+KINDS: Mapping[str, tuple[Callable[[str], dict[str, float]], tuple[str, ...]]] = {
+    "packaged": (packaged, LOGS),
+    "joints": (grown, tuple(JOINTS)),
+    "samples": (long, tuple(map(str, SAMPLES))),
+}
+
+
+def main() -> None:
+    """Measure one kind, each case in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    for kind in ("joints", "samples"):
+        parser.add_argument(f"--{kind}", action="store_true")
+    parser.add_argument("--write", action="store_true", help="the table into its page")
+    parser.add_argument("--only", nargs=2, metavar=("KIND", "CASE"), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.only:
+        print(json.dumps(KINDS[asked.only[0]][0](asked.only[1])))
+        return
+    kind = "joints" if asked.joints else "samples" if asked.samples else "packaged"
+    lines: list[str] = []
+    for case in KINDS[kind][1]:
+        run = [sys.executable, __file__, "--only", kind, case]
+        found = json.loads(
+            subprocess.run(run, check=True, stdout=subprocess.PIPE, text=True).stdout
+        )
+        if not lines:
+            lines = [f"| | {' | '.join(found)} |", "|---" * (len(found) + 1) + "|"]
+        lines.append(f"| {case} | {' | '.join(f'{x:.3g}' for x in found.values())} |")
+        print("\n".join(lines if len(lines) == 3 else lines[-1:]), flush=True)
+    if asked.write:
+        put_between(PAGE, f"<!-- speed {kind} -->", f"<!-- end of speed {kind} -->",
+                    "\n".join(lines))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
