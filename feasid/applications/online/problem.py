@@ -103,7 +103,7 @@ class FeasibleProblem:
         # separates is as large as the body's inertia.
         robot, sizes = described, task.sizes.copy()
         poses = random_configurations(robot, np.random.default_rng(0), POSES // 10).T
-        mass = np.mean([mass_matrix(robot, robot.values, q) for q in poses], axis=0)
+        mass = np.mean(mass_matrix(robot, robot.values, poses), axis=0)
         floor = MIN_ARMATURE_SHARE * float(np.mean(np.diag(mass)))
         for k in range(len(robot.drives)):
             coupling = robot.coupling(k)[robot.independent]

@@ -184,10 +184,9 @@ def missing_armature(robot: Robot, delta: Array, postures: Array) -> tuple[str, 
 
     The mean over postures (N, dof) of the mass matrix's diagonal, with and without drive inertia.
     """
-    whole = np.mean([np.diag(mass_matrix(robot, delta, q)) for q in postures], axis=0)
     armatures = [symbol == "Ia" for _, symbol in robot.parameter_names]
-    without = np.where(armatures, 0.0, delta)
-    rigid = np.mean([np.diag(mass_matrix(robot, without, q)) for q in postures], axis=0)
+    matrices = (mass_matrix(robot, x, postures) for x in (delta, np.where(armatures, 0.0, delta)))
+    whole, rigid = (np.diagonal(m, axis1=1, axis2=2).mean(axis=0) for m in matrices)
     ratio = whole / rigid
     worst = int(np.argmax(ratio))
     return robot.coordinates[worst], float(ratio[worst])

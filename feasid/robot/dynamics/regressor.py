@@ -274,14 +274,15 @@ def inverse_dynamics(
 
 
 def mass_matrix(robot: Robot, delta: Array, q: Array) -> Array:
-    """Mass matrix at a posture, drive inertia included, by inverse dynamics.
+    """Mass matrix at postures, drive inertia included, by inverse dynamics.
 
-    `delta` (n,): standard parameters; `q` (dof,). Returns (dof, dof): [kg m^2 or kg].
+    `delta` (n,): standard parameters; `q` (..., dof). Returns (..., dof, dof): [kg m^2 or kg].
     """
-    posture = np.tile(q, (robot.dof + 1, 1))
-    push = np.vstack([np.zeros(robot.dof), np.eye(robot.dof)])
-    tau = inverse_dynamics(robot, posture, 0 * posture, push, parameters=delta)
-    return np.asarray(tau[1:] - tau[0]).T
+    # Without acceleration, and with that of each coordinate.
+    still, push = np.broadcast_arrays(q[..., None, :], np.eye(robot.dof + 1, robot.dof, -1))
+    motion = (x.reshape(-1, robot.dof) for x in (still, 0 * still, push))
+    tau = inverse_dynamics(robot, *motion, parameters=delta).reshape(push.shape)
+    return np.asarray(np.swapaxes(tau[..., 1:, :] - tau[..., :1, :], -1, -2))
 
 
 def require_values(robot: Robot, remedy: str) -> Array:
