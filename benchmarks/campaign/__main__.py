@@ -7,6 +7,7 @@ import resource
 import selectors
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -15,20 +16,20 @@ from .registry import KINDS
 from .totals import ROOT
 
 PAGE = ROOT / "docs" / "faults.md"
-COUNTS = ROOT / "tests" / "campaign" / "counts.json"
+COUNTS = ROOT / "benchmarks" / "campaign" / "counts.json"
 BEGIN, END = "<!-- campaign -->", "<!-- end of campaign -->"
 
 SILENCE = 300.0
 """Seconds without a word after which a process is taken to hang; it makes its seeds first."""
 
 
-def started(*order):
+def started(heard, *order):
     """A process of the campaign."""
     one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     environment = os.environ | one | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
     return subprocess.Popen(
         [sys.executable, "-m", "benchmarks.campaign.child", *map(str, order)], cwd=ROOT,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+        stdout=subprocess.PIPE, stderr=heard, env=environment,
     )  # fmt: skip
 
 
@@ -50,7 +51,8 @@ def turn(name, count, number, seconds, keep):
     """Let one process work on so many inputs of one kind, and count them."""
     mark, spent = totals.code(), resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = count.next
-    with started(name, begun, number, seconds, keep) as process:
+    order = name, begun, number, seconds, keep
+    with tempfile.TemporaryFile() as heard, started(heard, *order) as process:
         for which, stage, took, *fault in told(process):
             count.next = which + 1
             count.stages[stage] += 1
@@ -59,7 +61,9 @@ def turn(name, count, number, seconds, keep):
             if fault:
                 count.faults.append([which, fault[0], Path(fault[1]).name])
                 print(f"{name} {which}: {' '.join(fault)}", flush=True)
-        words = process.stderr.read().decode(errors="replace")
+        process.wait()
+        heard.seek(0)
+        words = heard.read().decode(errors="replace")
     if process.returncode:
         if count.next == begun and begun % number == 0:
             raise SystemExit(f"{name}: the process does not start: {words}")
@@ -76,7 +80,8 @@ def campaign(given, counts, chosen):
     """Let the kind that has come least far work, until the time is over or all is there."""
     over = time.monotonic() + 60 * given.minutes
     while (left := over - time.monotonic()) > 0:
-        wanting = [name for name in chosen if counts[name].past < given.past]
+        few = [name for name in chosen if counts[name].inputs < given.each]
+        wanting = few or [name for name in chosen if counts[name].past < given.past]
         if not wanting and sum(c.inputs for c in counts.values()) >= given.total:
             return
         name = min(wanting or chosen, key=lambda name: counts[name].past)
@@ -100,6 +105,7 @@ def main(argv=None):
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--counts", default=COUNTS, help="where totals are kept and go on from")
     parser.add_argument("--past", type=int, default=50_000, help="that pass the first check, each")
+    parser.add_argument("--each", type=int, default=20_000, help="of each kind, at least")
     parser.add_argument("--total", type=int, default=1_000_000, help="of all kinds")
     parser.add_argument("--inputs", type=int, default=10_000, help="per turn")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")

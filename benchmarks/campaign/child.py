@@ -140,6 +140,7 @@ def main(argv):
     memory = FOLDER if os.access(FOLDER, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as where:
         folder = Path(where)
+        tempfile.tempdir = where  # what readers unpack stays where it is watched
         watch = Watch(folder)
         signal.signal(signal.SIGALRM, alarm)
         signal.signal(signal.SIGPROF, alarm)

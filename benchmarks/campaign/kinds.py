@@ -69,6 +69,7 @@ class Kind:
     def write(self, folder, data):
         """The input as a file; returns its path."""
         path = folder / self.file
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         return path
 
@@ -238,6 +239,45 @@ def bag(folder, plugin):
     return write(folder / f"bag_{plugin}", rows, StoragePlugin[plugin])
 
 
+def matlab(folder):
+    """Of version 5, plain and packed."""
+    from scipy.io import savemat
+
+    arrays = {name: log()[name].to_numpy() for name in log()}
+    seeds = tuple(
+        bytes_of(lambda p, c=c: savemat(p, arrays, do_compression=c), folder, f"seed_{c}.mat")
+        for c in (False, True)
+    )
+    return Kind("input.mat", seeds, mutators.flipped, READ)
+
+
+def hdf5(folder):
+    import h5py
+
+    def write(path):
+        with h5py.File(path, "w") as file:
+            for name in log():
+                file[name] = log()[name].to_numpy()
+
+    return Kind("input.h5", (bytes_of(write, folder, "seed.h5"),), mutators.flipped, READ)
+
+
+def usd(folder):
+    """An arm as text, and as a binary layer."""
+    from pxr import Sdf
+
+    robot = feasid.load_robot(GRIPPER)
+    text = bytes_of(lambda p: feasid.write(robot, p), folder, "seed.usda")
+    layer = Sdf.Layer.CreateAnonymous(".usda")
+    layer.ImportFromString(text.decode())
+    binary = bytes_of(lambda p: layer.Export(str(p)), folder, "seed.usdc")
+
+    def change(rng, data):
+        return (mutators.flipped if data == binary else mutators.xml)(rng, data)
+
+    return Kind("input.usd", (text, text, text, binary), change, XML)
+
+
 def mcap(folder):
     seed = next(bag(folder, "MCAP").glob("*.mcap")).read_bytes()
     stages = (("records", _records), *READ)
@@ -311,6 +351,38 @@ def online(folder):
 
     stages = ARCHIVE, ("loaded", lambda path, _: feasid.load(path)), ("goes on", goes_on)
     return Kind("input.feasid", tuple(seeds), mutators.archive, stages)
+
+
+def fleet(folder):
+    robots = {name: log() for name in "ab"}
+    seed = bytes_of(feasid.fit_fleet(robots, arm(), diagnose=False).save, folder, "seed.feasid")
+    stages = ARCHIVE, ("loaded", lambda path, _: feasid.load(path)), ("told", _fleet_told)
+    return Kind("input.feasid", (seed,), mutators.archive, stages)
+
+
+def _fleet_told(path, fleet):
+    repr((fleet, fleet.table))
+
+
+def store(folder):
+    """A record of a store, as a file that Parquet's readers take, too."""
+    logs = feasid.LogStore(folder / "seeds", arm(), cutoff=CUTOFF)
+    (path,) = logs.add(log(), "a", "2026-11-28")
+    place = folder / "store"
+
+    def read(path, _):
+        return feasid.LogStore(place, arm(), cutoff=CUTOFF)
+
+    def fitted(path, logs):
+        repr((logs.table, logs.robots))
+        return logs.fit("a", diagnose=False)
+
+    stages = (
+        ("opened", read),
+        ("logs", lambda path, logs: (logs.logs("a"), logs)[1]),
+        ("fitted", fitted),
+    )
+    return Kind(f"store/a/{path.name}", (path.read_bytes(),), mutators.flipped, stages)
 
 
 def certificate(folder):

@@ -53,11 +53,13 @@ def moved(rng, data, pattern):
 
 
 def flipped(rng, data):
-    """A bit, a byte, a stretch left out, doubled, or cut off."""
+    """A bit, a byte, a stretch left out, doubled, or cut off; bytes after the end, or it twice."""
     if not data:
         return bytes([rng.randrange(256)])
     k = rng.randrange(len(data))
-    kind = rng.randrange(6)
+    kind = rng.randrange(13) // 2
+    if kind == 6:
+        return data + rng.choice((b"\0", bytes(rng.randrange(1, 600)), b"more", data))
     if kind == 0:
         return data[:k] + bytes([data[k] ^ (1 << rng.randrange(8))]) + data[k + 1 :]
     if kind == 1:

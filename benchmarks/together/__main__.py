@@ -1,11 +1,105 @@
-"""``python -m benchmarks.together`` writes the covering array anew: after a new option or act."""
+"""The covering array and random triples of options, and where each row ends.
 
+    python -m benchmarks.together --anew                       # after a new option or act
+    python -m benchmarks.together --triples 500 [--seed N] [--array] [--acts store,fleet]
+
+A row ends right, in doubt, refused by a name, or in one of the ways that must not be: wrong
+without a word, another fit after saving and reading, a refusal without a name, an error of another
+package, or more than five minutes of processor time. NumPy's warnings are errors. Ctrl-C and
+SIGTERM end a run, which counts its rows until then. `--write` puts the count into the table of
+docs/faults.md.
+"""
+
+import argparse
+import contextlib
+import os
+import signal
 import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-from .rows import ARRAY, covering_array
+import numpy as np
+
+from benchmarks.faults_page import write_row
+from feasid.core.errors import FeasidError
+
+from .judge import UnequalError
+from .rows import ARRAY, covering_array, random_triples, read_array
+
+SECONDS = 300
+BROKEN = ("wrong", "unequal", "unnamed", "raw")
+FINE = ("right", "in doubt", "refused")
+
+
+def too_long(*_):
+    raise TimeoutError(f"more than {SECONDS} s")
+
+
+def end_of(row):
+    """How a row ends, and what it says where that must not be."""
+    signal.signal(signal.SIGPROF, too_long)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            return row.run(Path(folder)), ""
+    except UnequalError as error:
+        return "unequal", str(error)
+    except AssertionError as error:
+        unnamed = "none of [" in str(error) or isinstance(error.__context__, FeasidError)
+        return "unnamed" if unnamed else "wrong", str(error)
+    except Exception as error:
+        return "raw", f"{type(error).__name__}: {error}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def main(argv=None):
+    """Returns 0 where every row ends as it may."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.together", description=__doc__, formatter_class=raw
+    )
+    parser.add_argument("--anew", action="store_true", help="write the covering array anew")
+    parser.add_argument("--array", action="store_true", help="run the covering array")
+    parser.add_argument("--acts", default="", help="only rows of the array with these acts")
+    parser.add_argument("--triples", type=int, default=0, help="rows of three options at once")
+    parser.add_argument("--seed", type=int, help="of the triples; default: a new one")
+    parser.add_argument("--first", type=int, default=0, help="number of the first row")
+    parser.add_argument("--write", action="store_true", help="put the count into docs/faults.md")
+    given = parser.parse_args(argv)
+    if given.anew:
+        ARRAY.write_text("".join(f"{row}\n" for row in covering_array()))
+    seed = int(np.random.SeedSequence().entropy % 10**6) if given.seed is None else given.seed
+    acts = given.acts.split(",") if given.acts else ()
+    array = [row for row in read_array() if given.array and (not acts or row.act in acts)]
+    rows = [*array, *random_triples(given.triples, seed)][given.first :]
+    warnings.simplefilter("error")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    print(f"{len(rows)} rows, seed {seed}", flush=True)
+    counts, begun = Counter(dict.fromkeys((*FINE, *BROKEN), 0)), time.process_time()
+    with contextlib.suppress(KeyboardInterrupt):  # what was run until then is counted
+        for number, row in enumerate(rows, given.first):
+            end, said = end_of(row)
+            counts[end] += 1
+            if end in BROKEN:
+                print(f"{number}: {row}: {end}: {said}", flush=True)
+    if rows:
+        ran = counts.total()
+        what = ", ".join(f"{counts[end]} {end}" for end in (*FINE, *BROKEN))
+        print(
+            f"{ran} of {len(rows)} rows, seed {seed}, {time.process_time() - begun:.0f} s: {what}"
+        )
+        if given.write:
+            kind = "pairs of option, robot, log and act" if array else "three options at once"
+            write_row(f"{kind}: {' or '.join(BROKEN)}", ran, f"seed {seed}: {what}")
+    return int(any(counts[end] for end in BROKEN))
+
 
 if __name__ == "__main__":
-    ARRAY.write_text("".join(f"{row}\n" for row in covering_array()))
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    sys.exit(main())

@@ -18,10 +18,11 @@ import pytest
 import feasid
 from feasid.identification.effects.corrections import LogCorrection
 from feasid.identification.effects.joint_terms import drive_key
+from feasid.options.tables import ReduceOptions
 from feasid.robot.joint_terms import RIPPLE, SEARCHED
 
-from .arms import RATE
-from .judge import TIMES, doubts, is_right, reported_error
+from .arms import LOAD, RATE
+from .judge import TIMES, assert_right_or_in_doubt, assert_same, doubts, is_right, reported_error
 
 CONTRADICTION = 2.0
 """Times the error on stretches that were not fitted that the one on fitted ones may have."""
@@ -158,14 +159,17 @@ def simulate(world, fit, folder):
     assert np.isfinite(found.rms).all() or doubts(fit)
 
 
-def save(world, fit, folder):
-    """A fit that was saved and read back is the same model with the same words."""
+def reloaded(fit, folder):
+    """A fit that was saved and read back, after it was compared with the one that was saved."""
     fit.save(folder / "one.feasid")
     saved = feasid.load(folder / "one.feasid")
-    assert str(saved.summary())
-    assert repr(saved)
-    np.testing.assert_allclose(saved.delta, fit.delta, rtol=0, atol=0)
-    assert saved.quality.level == fit.quality.level
+    assert_same(fit, saved)
+    return saved
+
+
+def save(world, fit, folder):
+    """A fit that was saved and read back is the same model with the same words."""
+    saved = reloaded(fit, folder)
     one, other = fit.errors(world.test_log), saved.errors(world.test_log)
     np.testing.assert_allclose(other, one, rtol=EQUAL)
     if world.robot == "floating":  # of which predictions with contacts are refused
@@ -223,10 +227,54 @@ def code(world, fit, folder):
     assert float(done.stdout) <= EQUAL
 
 
+LOAD_SHARE, LOAD_DEVIATIONS = 0.1, 5.0
+"""Of its mass, or in its deviations, by which a load that is called good may be wrong."""
+
+
+def payload(world, fit, folder):
+    """A load that is called good is the one that the robot carried."""
+    found = feasid.payload(world.loaded, fit)
+    assert repr(found)
+    if world.robot == "locked" or found.level != "good" or not world.honest:
+        return  # the third body's frame is of another link, or there is nothing to compare with
+    off = abs(found.mass - LOAD[9])
+    assert off <= LOAD_SHARE * LOAD[9] + LOAD_DEVIATIONS * found.mass_std, repr(found)
+
+
+def store(world, fit, folder):
+    """Logs from a store are those that were reduced, and fits of them are right or in doubt."""
+    asked = {**world.options, **world.asked}
+    reading = {k: v for k, v in asked.items() if k in ReduceOptions.__annotations__}
+    logs = feasid.LogStore(folder / "store", world.description, **reading)
+    logs.add(world.log, "one", "2026-11-28")
+    logs.add(world.test_log, "one", "2026-11-29")
+    first = next(iter(logs.logs("one").values()))
+    mine = feasid.reduce(world.log, world.description, **reading)
+    assert first.to_bytes() == mine.to_bytes(), "the store has other bits"
+    assert str(logs.drift("one"))
+    found = logs.fit("one", **{k: v for k, v in asked.items() if k not in reading})
+    assert_right_or_in_doubt(world, found)
+
+
+def fleet(world, fit, folder):
+    """Each robot of a fleet is right or in doubt, and so is one that is fitted to its type."""
+    logs = {"one": world.log, "two": world.test_log}
+    found = feasid.fit_fleet(logs, world.description, **{**world.options, **world.asked})
+    assert repr(found)
+    for each in found.fits.values():
+        assert_right_or_in_doubt(world, each)
+    found.save(folder / "fleet.feasid")
+    saved = feasid.load(folder / "fleet.feasid")
+    assert saved.table.equals(found.table)
+    one, other = found.fit(world.test_log), saved.fit(world.test_log)
+    assert one.delta.tobytes() == other.delta.tobytes(), "the loaded fleet fits otherwise"
+    assert_right_or_in_doubt(world, one)
+
+
 ACTS = {
     f.__name__: f
     for f in (
         *(errors, verdict, samples, ranges, problem, verify, write, simulate, save, contact),
-        *(online, code),
+        *(online, code, payload, store, fleet),
     )
 }

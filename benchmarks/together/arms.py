@@ -7,7 +7,7 @@ shapes. Whether the dynamics themselves are right is tested elsewhere, against o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -178,6 +178,10 @@ class World:
     options: dict
     live: pd.DataFrame
     """The test log sample by sample as the same sensors give it, whatever its file looks like."""
+    loaded: pd.DataFrame
+    """A log of the robot with `LOAD` on its third body."""
+    asked: dict = field(default_factory=dict)
+    """Options of a row besides those of its world."""
     honest: bool = True
     """Whether what the fit is told of the robot is true."""
 
@@ -272,6 +276,9 @@ def fourier(rng, t, count, speed):
     return scale * q, scale * dq, scale * ddq
 
 
+LOAD = np.array([0.016, 0.0, 0.0, 0.016, 0.0, 0.006, 0.0, 0.0, 0.1, 1.0])
+"""Ten parameters of a load of one kilogram, 10 cm along the body."""
+
 AMPLITUDE = 0.5
 """Largest angle of a crank from home [rad]."""
 
@@ -322,18 +329,27 @@ def world(robot, kind="clean", seed=0):
         turn = Rotation.from_rotvec(TILT * np.array([0.6, -0.8, 0.0]))
         truth = truth.with_gravity(turn.apply(np.array(truth.gravity)))
     truth = with_ripple(truth) if kind == "ripple" else truth
-    made, options = {}, {}
-    for name, seconds in (("log", SECONDS), ("test_log", TEST_SECONDS)):
+    heavy, made, motions, options = carrying(truth), {}, {}, {}
+    runs = ("log", SECONDS, truth), ("test_log", TEST_SECONDS, truth), ("loaded", SECONDS, heavy)
+    for name, seconds, moved in runs:
         rng = np.random.default_rng([seed, len(made), *robot.encode()])
         t = np.arange(round(seconds * RATE)) / RATE
         record = floating_record if robot == "floating" else fixed_record
-        motion, tau, columns = record(robot, truth, rng, t)
-        signals, options = instruments(kind, truth, t, motion, tau, rng)
+        motions[name], tau, columns = record(robot, moved, rng, t)
+        signals, options = instruments(kind, moved, t, motions[name], tau, rng)
         made[name] = pd.DataFrame({"t": t, **columns, **signals})
     if robot == "floating":
         options = {**options, "imu": feasid.floating.Imu("base"), "contacts": FEET}
     logs = made["log"], made["test_log"]
-    return World(robot, kind, described, truth, *logs, motion, options, made["test_log"])
+    both = made["test_log"], made["loaded"]
+    return World(robot, kind, described, truth, *logs, motions["test_log"], options, *both)
+
+
+def carrying(robot):
+    """The robot with the load on its third body."""
+    values = np.array(robot.values)
+    values[robot.inertial_columns[2]] += LOAD
+    return robot.with_values(values)
 
 
 def fixed_record(kind, truth, rng, t):

@@ -11,13 +11,11 @@ import numpy as np
 import feasid
 from feasid.robot import inertia
 
-from .arms import FEET, KP, RATE, described_bodies, load, true_bodies, world
+from .arms import FEET, KP, LOAD, RATE, described_bodies, load, true_bodies, world
 
 TOLERANCE = 1e-9
 """Relative, of a bound that a model keeps."""
 MASS_ONLY = [np.nan] * 9
-LOAD = (0.01, 0.0, 0.0, 0.01, 0.0, 0.01, 0.0, 0.0, 0.05, 1.0)
-"""Ten parameters of a load of one kilogram."""
 
 
 def unchanged(frame, arm):
@@ -162,6 +160,9 @@ def without_hand_torque(frame, arm):
 
 OF_SENSORS = (in_degrees, turned, shifted, motor_side)
 """Changes that sensors make while the robot runs, besides those of the file."""
+
+LAST = {motor_side: 1, in_degrees: 2, renamed: 3}
+"""Changes that come after others: zeros are those of joints, units those of columns."""
 
 # -- the values ------------------------------------------------------------------------------------
 

@@ -57,6 +57,32 @@ def assert_right_or_in_doubt(world, fit):
     )
 
 
+class UnequalError(AssertionError):
+    """A fit that was read back is not the one that was saved."""
+
+
+def assert_same(fit, saved):
+    """Fail where a fit that was read back differs from the one that was saved."""
+    for name in ("delta", "beta", "covariance"):
+        if getattr(saved, name).tobytes() != getattr(fit, name).tobytes():
+            raise UnequalError(f"{name} after saving and reading")
+    for name, show in SHOWN.items():
+        if show(saved) != show(fit):
+            raise UnequalError(f"{name}: {show(fit)} was saved, {show(saved)} read")
+    assert_shown(saved)
+
+
+SHOWN = {
+    "level": lambda fit: fit.quality.level,
+    "reasons": lambda fit: [*map(str, fit.quality.reasons)],
+    "errors": lambda fit: str(fit.relative_error.to_dict()),
+    "notes": lambda fit: [*map(str, fit.notes)],
+    "columns": lambda fit: fit.base_table.to_csv(),
+    "proof": lambda fit: fit.certificate.verify(),
+}
+"""What a fit says of itself, which is equal before and after."""
+
+
 def assert_shown(fit):
     """Everything that prints a fit does."""
     assert str(fit)

@@ -12,9 +12,9 @@ from pathlib import Path
 import feasid
 from feasid.core.errors import FeasidError
 
-from .acts import ACTS
+from .acts import ACTS, reloaded
 from .arms import LOGS, ROBOTS, World, world
-from .choices import CHOICES, OF_SENSORS, in_degrees, renamed
+from .choices import CHOICES, LAST, OF_SENSORS
 from .judge import assert_refusal, assert_right_or_in_doubt, assert_shown, is_right
 
 BY_LABEL = {choice.label: choice for choice in CHOICES}
@@ -36,6 +36,8 @@ class Row:
     robot: str
     log: str
     act: str
+    saved: bool = False
+    """Whether the act is done with the fit after it was saved and read back."""
 
     def __str__(self):
         return " | ".join((" + ".join(self.labels), self.robot, self.log, self.act))
@@ -47,11 +49,11 @@ class Row:
     def world(self) -> World:
         """With the logs that go with the options."""
         arm = world(self.robot, self.log)
-        for choice in sorted(self.choices, key=lambda c: c.change in (in_degrees, renamed)):
-            logs = (choice.change(log, arm) for log in (arm.log, arm.test_log))
+        for choice in sorted(self.choices, key=lambda c: LAST.get(c.change, 0)):
+            logs = (choice.change(log, arm) for log in (arm.log, arm.test_log, arm.loaded))
             live = choice.change(arm.live, arm) if choice.change in OF_SENSORS else arm.live
-            both = dict(zip(("log", "test_log"), logs, strict=True))
-            arm = replace(arm, **both, live=live, honest=arm.honest and choice.honest)
+            every = dict(zip(("log", "test_log", "loaded"), logs, strict=True))
+            arm = replace(arm, **every, live=live, honest=arm.honest and choice.honest)
         return arm
 
     def run(self, folder):
@@ -60,7 +62,7 @@ class Row:
         for choice in self.choices:
             asked |= choice.options(arm)
         named = [key for value in asked.values() if isinstance(value, dict) for key in value]
-        words = [*self.words(arm), *asked, *named]
+        words, arm = [*self.words(arm), *asked, *named], replace(arm, asked=asked)
         try:
             fit = feasid.fit(arm.log, arm.description, **{**arm.options, **asked})
         except FeasidError as error:
@@ -71,7 +73,7 @@ class Row:
             assert choice.kept(arm, fit.robot), f"the fit does not keep {choice.label}"
         assert_right_or_in_doubt(arm, fit)
         try:
-            ACTS[self.act](arm, fit, folder)
+            ACTS[self.act](arm, reloaded(fit, folder) if self.saved else fit, folder)
         except FeasidError as error:
             assert_refusal(error, words)
             return "refused"
@@ -153,5 +155,6 @@ def random_triples(count, seed):
         some = rng.sample(CHOICES[1:], 3)
         if len({c.option for c in some}) == 3:
             labels = tuple(c.label for c in some)
-            rows.append(Row(labels, *rng.choice(WORLDS), rng.choice([*ACTS])))
+            act = rng.choice([*ACTS])
+            rows.append(Row(labels, *rng.choice(WORLDS), act, act != "save"))
     return rows

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -77,8 +77,7 @@ SHARED_MODULES = {
 """Modules of several commands, in which A-NAME has ``add_a_name_arguments`` and ``run_a_name``."""
 
 EXIT_ERROR = 2  #: Exit status of a command that ended with an error message.
-EXIT_INTERRUPTED = 128 + signal.SIGINT
-EXIT_TERMINATED = 128 + signal.SIGTERM
+ENDINGS = [s for s in signal.Signals if s.name in ("SIGHUP", "SIGTERM")]  #: As Ctrl-C does.
 
 
 class Command(NamedTuple):
@@ -102,7 +101,7 @@ def load_command(name: str) -> Command:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: everything is cleaned up as after Ctrl-C."""
+    """A signal of `ENDINGS`, by its number: everything is cleaned up as after Ctrl-C."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_ERROR
     limit_before_numpy()
     set_progress(True)
-    with record_written_files() as written, _raise_on_sigterm():
+    with record_written_files() as written, _raise_on_endings():
         try:
             with escape_streams():
                 return _run_command(argv, written)
@@ -132,18 +131,20 @@ def _run_command(argv: list[str], written: Journal) -> int:
         status = _dispatch(argv)
         sys.stdout.flush()
         return status
-    except FeasidError as error:
+    except (FeasidError, MemoryError) as error:
         from feasid.cli.output import spell_as_arguments
 
-        print(f"feasid: error: {spell_as_arguments(str(error))}", file=sys.stderr)
+        print("feasid: error:", spell_as_arguments(str(error) or "no memory"), file=sys.stderr)
         _remove_outputs(written)
         return EXIT_ERROR
     except KeyboardInterrupt as error:
-        ended = isinstance(error, Terminated)
+        number: int = error.args[0] if isinstance(error, Terminated) else signal.SIGINT
         files = written.files()
         kept = f"written before, whole: {', '.join(files)}" if files else "nothing was written"
-        print(f"\nfeasid: {'terminated' if ended else 'interrupted'}; {kept}", file=sys.stderr)
-        return EXIT_TERMINATED if ended else EXIT_INTERRUPTED
+        word = "interrupted" if number == signal.SIGINT else "terminated"
+        with suppress(OSError):  # the terminal may be closed
+            print(f"\nfeasid: {word}; {kept}", file=sys.stderr)
+        return 128 + number
 
 
 def _remove_outputs(written: Journal) -> None:
@@ -162,20 +163,20 @@ def _remove_outputs(written: Journal) -> None:
 
 
 @contextmanager
-def _raise_on_sigterm() -> Iterator[None]:
-    """SIGTERM raises meanwhile, in a command that runs in the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _raise_on_endings() -> Iterator[None]:
+    """Signals of `ENDINGS` raise meanwhile, in the main thread; one that is ignored stays so."""
 
-    def terminate(*_: object) -> None:
-        raise Terminated
+    def terminate(number: int, _: object) -> None:
+        raise Terminated(number)
 
-    before = signal.signal(signal.SIGTERM, terminate)
+    main = threading.current_thread() is threading.main_thread()
+    heard = [s for s in ENDINGS if main and signal.getsignal(s) not in (None, signal.SIG_IGN)]
+    before = {s: signal.signal(s, terminate) for s in heard}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feasid.cli.options import add_robot_arguments, read_robot, refuse_robot
-from feasid.core.errors import InputError
+from feasid.core.errors import InputError, refuse_damage
 from feasid.core.files import read_whole
 from feasid.robot.joint_terms import FRICTION
 
@@ -69,12 +69,10 @@ def read_beta(path: str) -> pd.Series[float]:
     text = read_whole(path, LARGEST).decode(errors="replace")
     columns = ";" if ";" in text.partition("\n")[0] else ","
     decimal = "," if columns == ";" and DECIMAL_COMMA.search(text) else "."
-    try:
+    with refuse_damage(path, "cannot be read", InputError):
         table: pd.DataFrame = pd.read_csv(
             io.StringIO(text), sep=columns, decimal=decimal, **exact_decimal_arguments()
         )
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"{path}: cannot be read: {error}", path=path) from error
     held = [str(c) for c in table.columns if pd.api.types.is_numeric_dtype(table[c])]
     if VALUE not in table and len(held) != 1:
         raise InputError(

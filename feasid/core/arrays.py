@@ -41,7 +41,6 @@ def require_finite(
 MAGIC = b"\x93NUMPY"
 
 PLAIN = (0, 8)  #: Stored and deflated: compression that unpacks in little memory.
-ENCRYPTED = 0x1  #: Bit of a ZIP member's flags for encryption.
 KINDS = "biufUSM"  #: Kinds of numbers and texts that are read.
 
 DESCRIPTION = re.compile(r"'descr'\s*:\s*'([<>|=]?[a-zA-Z]\d{0,9}(?:\[\d{0,9}\w{1,2}\])?)'")
@@ -88,30 +87,34 @@ def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-            total = sum(m.file_size for m in members)
-            if total > most:
-                raise LimitError(
-                    f"{name}: expands to {total} bytes, more than the limit of {most}",
-                    path=name,
-                    limit=most,
-                )
+            _require_every_byte(file, archive)
+            if (total := sum(m.file_size for m in members)) > most:
+                text = f"{name}: expands to {total} bytes, more than the limit of {most}"
+                raise LimitError(text, path=name, limit=most)
             content: dict[str, bytes] = {}
             for member in members:
                 if member.filename in content:
                     raise DamagedError(f"member {member.filename!r} occurs twice")
-                if member.flag_bits & ENCRYPTED:
-                    raise DamagedError(f"member {member.filename!r} is encrypted")
                 if member.compress_type not in PLAIN:
-                    raise DamagedError(
-                        f"member {member.filename!r} is compressed by method "
-                        f"{member.compress_type}; stored and deflated members are read"
-                    )
+                    raise DamagedError(f"member {member.filename!r} is not stored or deflated")
                 content[member.filename] = archive.read(member)
     except (DamagedError, LimitError):
         raise
     except Exception as error:  # whatever zipfile, zlib and struct make of damaged bytes
         raise DamagedError(str(error) or type(error).__name__) from error
     return content
+
+
+def _require_every_byte(file: IO[bytes], archive: Any) -> None:
+    """Refuse bytes that belong to no member: those of another file, or of one cut wrongly."""
+    known, streamed = 22 + len(archive.comment), 0
+    for member in archive.infolist():
+        file.seek(member.header_offset + 26)  # the lengths of two texts
+        name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+        known += 76 + 2 * name + extra + member.compress_size + len(member.extra + member.comment)
+        streamed += member.flag_bits >> 3 & 1  # a record of its sizes comes after it
+    if file.seek(0, 2) - known not in (0, *(k * streamed for k in (12, 16, 20, 24))):
+        raise DamagedError("it holds bytes that belong to no member: copy it again")
 
 
 def read_arrays(content: dict[str, bytes]) -> dict[str, Any]:

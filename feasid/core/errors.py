@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
@@ -102,11 +103,19 @@ def missing_extra(need: str, package: str, extra: str) -> MissingExtraError:
     )
 
 
-def require(need: str, extra: str, *packages: str) -> None:
-    """Raise `missing_extra` for the first of the packages that is not installed.
+@contextmanager
+def refuse_damage(path: object, what: str, kind: type[InputError] = LogError) -> Iterator[None]:
+    """Errors of a library, which have no common base, as one that says what of a file is wrong."""
+    try:
+        yield
+    except (FeasidError, MemoryError):
+        raise
+    except Exception as error:
+        raise kind(f"{path}: {what}: {' '.join(str(error).split())}", path=str(path)) from error
 
-    Asked before work begins that ends with their help.
-    """
+
+def require(need: str, extra: str, *packages: str) -> None:
+    """Raise `missing_extra` for the first of the packages that is not installed."""
     for package in packages:
         if find_spec(package) is None:
             raise missing_extra(need, package, extra)

@@ -118,21 +118,8 @@ def file_size(file: IO[bytes]) -> int:
     return size
 
 
-def is_regular(path: Name) -> bool:
-    """Whether a regular file is there; no name is too long or too odd to be asked about."""
-    return stat.S_ISREG(_mode(path))
-
-
-def is_folder(path: Name) -> bool:
-    """Whether a folder exists."""
-    return stat.S_ISDIR(_mode(path))
-
-
-def _mode(path: Name) -> int:
-    try:
-        return os.stat(path).st_mode
-    except (OSError, ValueError):
-        return 0
+is_regular, is_folder = os.path.isfile, os.path.isdir
+"""Whether one is there; no name is too long or too odd to be asked about."""
 
 
 def missing_file_error(path: Name) -> InputError:

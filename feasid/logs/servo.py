@@ -221,6 +221,10 @@ class Servo:
         held = self.law != "current"  # currents are samples of their rows
         late = delay_commands(commands, self.delay, period) if held else commands
         error, gains = late - q if self.law == "position" else late, np.asarray(self.kp)[order]
+        full = np.flatnonzero(np.isfinite(q).all(axis=1) & np.isfinite(commands).all(axis=1))
+        if 0 < len(full) < len(q):  # for sums and filters, empty cells are those of rows before
+            before = np.searchsorted(full, np.arange(len(q)), side="right") - 1
+            q, commands = (x[full[np.maximum(before, 0)]] for x in (q, commands))
         if self.limit:
             limits = TorqueLimits(*(np.asarray(x)[order] / gains for x in (self.limit, self.kd)))
             cutoff = min(SPEED_CUTOFF, SPEED_SHARE / period)

@@ -24,7 +24,7 @@ from feasid.identification.regression.reduce import open_sources, reduce
 from feasid.identification.regression.triangle import LARGEST_FILE, Reduced
 from feasid.logs.recording import content_digest
 from feasid.options.complete import check_options
-from feasid.options.tables import FitOptions, ReduceOptions
+from feasid.options.tables import FitOptions, LogOptions, ReduceOptions
 from feasid.results.fit import Fit, fit
 from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import resolve_robot
@@ -127,8 +127,7 @@ class LogStore:
             except FeasidError as error:
                 raise LogError(f"{name}: {error}", log=name) from error
             place.mkdir(parents=True, exist_ok=True)
-            number = len([*place.glob(f"{when}_*{SUFFIX}")]) + 1
-            path = place / f"{when}_{number:04d}_{digest[:16]}{SUFFIX}"
+            path = place / f"{when}_{len([*place.glob(f'{when}_*')]) + 1:04d}_{digest[:16]}{SUFFIX}"
             head = {"robot": robot, "day": when, "log": Path(name).name, "digest": digest}
             write_atomically(path, _as_record(head, reduced, compact))
             written.append(path)
@@ -137,7 +136,7 @@ class LogStore:
     def _options(self) -> ReduceOptions:
         """Options of the next log, with the cut-off of those before it."""
         first = next(self.folder.glob(f"*/*{SUFFIX}"), None)
-        if first is None or self.options.get("cutoff") is not None:
+        if not first or self.options.get("cutoff") is not None:
             return self.options
         return {**self.options, "cutoff": _read(first, ["cutoff"])["cutoff"] or False}
 
@@ -171,7 +170,7 @@ class LogStore:
         robot : str
         since : str, optional
         **options
-            Options of `feasid.fit`.
+            Options of `feasid.fit`; joint terms are those of the store unless they are given.
 
         Returns
         -------
@@ -182,7 +181,8 @@ class LogStore:
         NotEnoughDataError, InputError
             As `logs`, and as `feasid.fit`.
         """
-        return fit([*self.logs(robot, since).values()], self.robot, **options)
+        given: Any = {k: v for k, v in self.options.items() if k not in LogOptions.__annotations__}
+        return fit([*self.logs(robot, since).values()], self.robot, **given | options)
 
     @one_thread()
     def drift(self, robot: str, since: str | None = None) -> Drift:
@@ -271,7 +271,7 @@ def _read(path: Path, columns: list[str]) -> dict[str, Any]:
     pq: Any = import_module("pyarrow.parquet")
     try:
         with open_for_reading(path, LARGEST_FILE) as file:
-            rows = pq.read_table(file, columns=columns).to_pylist()
-        return {name: rows[0][name] for name in columns}
-    except (pa.ArrowException, OSError, LookupError) as error:
+            (row,) = pq.read_table(file, columns=columns).to_pylist()
+        return {name: row[name] for name in columns}
+    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
         raise InputError(f"{path} is no record of a store: {error}", path=str(path)) from error

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -203,6 +204,9 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
         raise missing_extra("reading Parquet", "pyarrow", "parquet") from None
     size = file_size(source)
     try:
+        with mmap(source.fileno(), 0, access=ACCESS_READ) as content:
+            if content.find(b"PAR1PAR1") >= 0:  # Arrow reads one and skips the other
+                raise LogError(f"{path}: two Parquet files, one after the other", path=path)
         schema = pq.read_schema(source)
         if twice := [name for name, times in Counter(schema.names).items() if times > 1]:
             raise LogError(f"{path}: column {quote(twice[0])} occurs twice", path=path)

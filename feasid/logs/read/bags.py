@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.errors import (
-    FeasidError,
     InputError,
     LimitError,
     LogError,
     did_you_mean,
     missing_extra,
+    refuse_damage,
 )
 from feasid.core.files import is_regular
 from feasid.logs.read.formats import LogFormat, register_format
@@ -78,15 +78,11 @@ def read_bag(
     except ImportError:
         raise missing_extra("reading ROS bags", "rosbags", "ros") from None
     reader = BagReader(Path(path), JOINT_STATE, topic)
-    try:
+    with refuse_damage(path, "damaged or no ROS 2 bag"):
         for name, received, raw in reader.messages():
             message = _decode(store, raw, str(path))
             tracks = tracks_by_topic.setdefault(name, {})
             clocks.setdefault(name, set()).add(_append_message(message, received, tracks, path))
-    except FeasidError:
-        raise
-    except Exception as error:  # libraries' errors have no common base
-        raise LogError(f"{path}: damaged or no ROS 2 bag: {error}", path=str(path)) from error
     topics = sorted({name for name, kind in reader.topics if kind == JOINT_STATE})
     if not topics:
         there = ", ".join(sorted(f"{name} ({kind})" for name, kind in reader.topics)) or "nothing"

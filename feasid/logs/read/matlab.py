@@ -10,11 +10,10 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
-from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from feasid.core.errors import FeasidError, LimitError, LogError, missing_extra
+from feasid.core.errors import LimitError, LogError, missing_extra, refuse_damage
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.logs.read.arrays import frame_of_arrays
@@ -31,15 +30,17 @@ if TYPE_CHECKING:
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 
-INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+NUMBERS = dict(enumerate(["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"], 6))
+OTHERS = {1: "cell", 2: "struct", 3: "object", 4: "char", 5: "sparse", 16: "function"}
+"""MATLAB's classes: those of arrays of numbers with NumPy's names, and others."""
 
-NUMBERS = ("double", "single", "logical", *INTEGERS)  #: Classes of MATLAB's arrays of numbers.
+TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+"""Of the parts of a variable."""
 
-HEADER_BYTES, COMPRESSED = 128, 15
-"""Of a file of version 5: length of its header, and the type of an element that is packed."""
+HEADER_BYTES, MATRIX, COMPRESSED, IMAGINARY = 128, 14, 15, 0x800
+"""Of version 5: length of the header, types of elements, and the flag of complex numbers."""
 
 LEAST = 2**24  #: Bytes that a file of any size may unpack to.
-STEP = 2**20  #: Bytes that are unpacked at a time when a variable's size is checked.
 
 MOST_MEMBERS, DEEPEST = 10_000, 8
 """Arrays and groups of a file of HDF5, and groups inside groups, that are read."""
@@ -61,14 +62,8 @@ def read_matlab(path: Path, how: LogReading) -> pd.DataFrame:
                 path=str(path),
             )
         most = unpacked_limit(file, how.max_bytes, LEAST)
-        _check_variables(file, path, most)
-        file.seek(0)
-        try:
+        with refuse_damage(path, "damaged or no MATLAB file"):
             arrays, unread = _read_version_5(file, path, most)
-        except (FeasidError, MemoryError):
-            raise
-        except Exception as error:  # the library's own errors have no common base
-            raise LogError(f"{path}: damaged or no MATLAB file: {error}", path=str(path)) from error
     return _frame_of_variables(arrays, unread, path)
 
 
@@ -93,56 +88,65 @@ def _frame_of_variables(arrays: dict[str, Any], left: list[str], path: Path) -> 
     return df
 
 
-def _read_version_5(file: Any, path: Path, most: int) -> tuple[dict[str, Any], list[str]]:
-    """Arrays of numbers, and the names of other variables."""
-    from scipy.io import loadmat, whosmat
+def _read_version_5(file: IO[bytes], path: Path, most: int) -> tuple[dict[str, Any], list[str]]:
+    """Arrays of numbers, and the names of other variables; every byte belongs to one of them.
 
-    size = 0
-    names, unread = [], []
-    for name, shape, kind in whosmat(file):
-        if kind not in NUMBERS or len(shape) > 2:
-            unread.append(f"{name} ({kind})")
-            continue
-        size += 8 * prod(int(length) for length in shape)
-        names.append(name)
-    if size > most:
-        raise LimitError(
-            f"{path}: its arrays need {size} bytes, more than the limit of {most}", path=str(path)
-        )
-    file.seek(0)
-    read = loadmat(file, variable_names=names)
-    return {name: read[name] for name in names}, unread
-
-
-def _check_variables(file: IO[bytes], path: Path, most: int) -> None:
-    """Refuse files that are cut off, and variables that unpack beyond reason.
-
-    Variables are unpacked in steps that are not kept.
+    SciPy's reader ends the process on types of numbers that do not exist.
     """
     file.seek(126)
     order = "<" if file.read(2) == b"IM" else ">"
-    total, at, end = 0, HEADER_BYTES, file_size(file)
-    while at + 8 <= end:
-        file.seek(at)
+    arrays, unread, end = dict[str, Any](), list[str](), file_size(file)
+    at = file.seek(HEADER_BYTES)
+    while at < end:
         kind, length = struct.unpack(f"{order}II", file.read(8))
+        at, body = at + 8 + length, file.read(length)
         if kind == COMPRESSED:
-            packed = zlib.decompressobj()
-            piece = file.read(min(length, end - at - 8))
-            try:
-                while piece and not packed.eof and total <= most:
-                    total += len(packed.decompress(piece, STEP))
-                    piece = packed.unconsumed_tail
-            except zlib.error as error:
-                raise LogError(f"{path}: damaged MATLAB file: {error}", path=str(path)) from error
-        if total > most:
-            raise expansion_error(path, most)
-        at += 8 + length
-    if at != end:  # the library reads the whole variables of such a file, in silence
-        raise LogError(
-            f"{path}: damaged MATLAB file: its last variable ends at byte {at}, the file at {end}; "
-            "save or copy it again",
-            path=str(path),
-        )
+            unpacking = zlib.decompressobj()
+            body = unpacking.decompress(body, most + 1)
+            if len(body) > most:
+                raise expansion_error(path, most)
+            whole = unpacking.eof and not unpacking.unused_data
+            (kind, length), body = struct.unpack(f"{order}II", body[:8]), body[8:] * whole
+        if at > end or (kind, length) != (MATRIX, len(body)):
+            raise ValueError(f"its last variable ends at byte {at}, the file at {end}")
+        name, what, data = _read_variable(body, order)
+        if (size := max(len(body), 8 * getattr(data, "size", 0))) > most or name in arrays:
+            raise (
+                expansion_error(path, most) if size > most else ValueError(f"{name} is there twice")
+            )
+        most -= size
+        if data is not None:
+            arrays[name] = data
+        elif name:  # what has none is MATLAB's own
+            unread.append(f"{name} ({what})")
+    return arrays, unread
+
+
+def _read_variable(body: bytes, order: str) -> tuple[str, str, Any]:
+    """Name, class and numbers of a variable; None for the numbers of one that is not read."""
+    import numpy as np
+
+    at, parts = 0, list[Any]()
+    while at < len(body) and len(parts) < 4:  # its flags, lengths, name and numbers
+        (kind,) = struct.unpack_from(f"{order}I", body, at)
+        if kind >> 16:  # in eight bytes, with its tag
+            kind, length, start, at = kind & 0xFFFF, kind >> 16, at + 4, at + 8
+        else:
+            (length,) = struct.unpack_from(f"{order}I", body, at + 4)
+            start, at = at + 8, at + 8 + length + -length % 8
+        if at > len(body) or start + length > at:
+            raise ValueError("a part of a variable is longer than the variable")
+        form = TYPES.get(kind)
+        parts.append(np.frombuffer(body[start : start + length], form and order + form))
+        if len(parts) == 3:
+            flags, lengths, letters = parts
+            shape, name, what = tuple(map(int, lengths)), letters.tobytes().decode(), flags[0] & 255
+            if what not in NUMBERS or len(shape) > 2 or flags[0] & IMAGINARY:
+                words = "numbers with an imaginary part" if flags[0] & IMAGINARY else "an array"
+                return name, OTHERS.get(int(what), words), None
+    if at != len(body) or form is None:
+        raise ValueError(f"variable {name!r} has bytes that belong to no number")
+    return name, "", parts[3].reshape(shape, order="F").astype(NUMBERS[what])
 
 
 def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame:
@@ -153,7 +157,8 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame
     most, total = unpacked_limit(file, how.max_bytes, LEAST), 0
     places: dict[tuple[str, ...], Any] = {}
     unread: list[str] = []
-    try:
+    with refuse_damage(path, "damaged or no file of HDF5"):
+        _require_whole(file)
         with h5py.File(file, "r") as source:
             for place, data in _datasets(h5py, source):
                 if data.dtype.kind not in "iufb" or data.ndim not in (1, 2) or not data.size:
@@ -175,13 +180,20 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame
                         path=str(path),
                     )
                 places[place] = data[()]
-    except (FeasidError, MemoryError):
-        raise
-    except Exception as error:  # the library's own errors have no common base
-        raise LogError(f"{path}: damaged or no file of HDF5: {error}", path=str(path)) from error
     often = Counter(place[-1] for place in places)
     named = {p[-1] if often[p[-1]] == 1 else ".".join(p): x for p, x in places.items()}
     return _frame_of_variables(named, unread, path)
+
+
+def _require_whole(file: IO[bytes]) -> None:
+    """Refuse a file that does not end where it says; the library reads beyond it in silence."""
+    begin, head = file.seek(512), file.read(64)
+    if not head.startswith(HDF5):
+        begin, head = file.seek(0), file.read(64)
+    width, at = (head[13], 24 + 4 * head[8]) if head[8] < 2 else (head[9], 12)
+    base, said = (int.from_bytes(head[at + k : at + k + width], "little") for k in (0, 2 * width))
+    if (end := file_size(file)) not in (said, begin + said - base):
+        raise ValueError(f"it has {end} bytes and says {said}; copy it again, or close it first")
 
 
 def _datasets(h5py: Any, group: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:

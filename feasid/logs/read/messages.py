@@ -131,6 +131,10 @@ class BagReader:
             size = os.fstat(file.fileno()).st_size
             if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
                 raise LogError(f"{path}: no SQLite database", path=str(path))
+        for rest in (path.with_name(f"{path.name}-{end}") for end in ("wal", "journal")):
+            if rest.exists() and rest.stat().st_size:
+                text = f"sqlite3 {path.name} 'PRAGMA wal_checkpoint(TRUNCATE)' moves them into it"
+                raise LogError(f"{path}: last messages are in {rest.name}: {text}", path=str(path))
         address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(address, uri=True)) as database:
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(size, MOST_CHUNK))
@@ -139,9 +143,9 @@ class BagReader:
             database.set_progress_handler(lambda: next(looks, None) is None, CHECKED_EVERY)
             (pages,), (each,) = (database.execute(f"PRAGMA page_{x}").fetchone()
                                  for x in ("count", "size"))  # fmt: skip
-            if pages * each > size:
+            if pages * each != size:
                 raise LogError(
-                    f"{path}: damaged: it has {size} bytes of {pages * each}; copy it again",
+                    f"{path}: damaged: it has {size} bytes and says {pages * each}; copy it again",
                     path=str(path),
                 )
             for table in ("topics", "messages"):

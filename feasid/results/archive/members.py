@@ -68,10 +68,9 @@ def write_record(
     packed, buffer = io.BytesIO(), io.BytesIO()
     np.savez_compressed(packed, **arrays)  # type: ignore[arg-type, unused-ignore] # 2.0 has no allow_pickle
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("model.json", json.dumps(model))
-        archive.writestr("arrays.npz", packed.getvalue())
-        for name, content in members.items():
-            archive.writestr(name, content)
+        first: dict[str, Any] = {"model.json": json.dumps(model), "arrays.npz": packed.getvalue()}
+        for name, content in {**first, **members}.items():  # without the time: the same bytes
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     write_atomically(path, buffer.getvalue(), overwrite=overwrite)
 
 

@@ -31,7 +31,13 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.core.errors import DescriptionError, FeasidError, InputError, did_you_mean
+from feasid.core.errors import (
+    DescriptionError,
+    FeasidError,
+    InputError,
+    did_you_mean,
+    refuse_damage,
+)
 from feasid.core.files import is_regular, read_whole
 from feasid.robot.bodies import Body, Rotor, read_only_array
 from feasid.robot.couplings import Coupling, Loop
@@ -125,13 +131,11 @@ def with_sidecar(
     if not is_regular(file):
         return robot.locked(lock) if lock else robot
     how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
-    try:
+    with refuse_damage(file, "not a sidecar", DescriptionError):
         data = json.loads(read_whole(file, MAX_SIDECAR_BYTES))
         if not isinstance(data, dict) or data.get("format") != "feasid sidecar":
             raise ValueError("its format is another one")
         int(data["version"]), str(data["sha256"])
-    except (OSError, *MALFORMED) as error:
-        raise DescriptionError(f"{file} is not a sidecar: {error}", path=str(file)) from error
     if gravity is not None:
         data.pop("gravity", None)
     if data["version"] > VERSION:
@@ -264,14 +268,12 @@ def with_loop_table(robot: Robot, path: str | Path) -> Robot:
     file = loop_table_path(path)
     if not file.is_file():
         return robot
-    try:
+    with refuse_damage(file, "not a table of loops", DescriptionError):
         if file.stat().st_size > MAX_TABLE_BYTES:
             raise ValueError(f"larger than {MAX_TABLE_BYTES} bytes")
         data = json.loads(file.read_bytes())
         if not isinstance(data, dict) or data.get("format") != "feasid loops":
             raise ValueError('its "format" is not "feasid loops"')
-    except (OSError, ValueError, RecursionError) as error:
-        raise DescriptionError(f"{file}: not a table of loops: {error}", path=str(file)) from error
     if data.get("version") != TABLE_VERSION:
         raise DescriptionError(
             f"{file} has version {data.get('version')}, this feasid knows {TABLE_VERSION}: "

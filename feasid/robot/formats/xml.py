@@ -211,6 +211,10 @@ def parse_xml(
         raise _too_large(path, limits)
     if not data.strip():
         raise DescriptionError(f"{path} is empty", path=path, line=1, column=1)
+    if data.startswith(b"PK\x03\x04"):
+        raise DescriptionError(
+            f"{path} is an archive: unpack it and name the file in it", path=path
+        )
     for beginning, tag in NO_XML.items():
         if data.startswith(beginning):
             root = Element(tag, {}, None, 0, 1)
@@ -488,15 +492,11 @@ class Patch:
         block = b"".join(line.encode() + indent for line in lines)
         self.changes.append((element.start, element.start, block))
 
-    def insert_after(self, element: Element, lines: Sequence[str]) -> None:
-        """Insert lines of markup behind `element`, indented like it."""
-        end, indent = self.text.end(element), self.indent(element)
-        self.changes.append((end, end, b"".join(indent + line.encode() for line in lines)))
-
     def insert_last(self, parent: Element, lines: Sequence[str]) -> None:
         """Insert lines of markup as the last thing inside `parent`."""
         if parent.children:
-            self.insert_after(parent.children[-1], lines)
+            end, indent = self.text.end(parent.children[-1]), self.indent(parent.children[-1])
+            self.changes.append((end, end, b"".join(indent + line.encode() for line in lines)))
         else:
             self.insert_first(parent, lines)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.core.errors import DescriptionError, SecurityError, missing_extra
+from feasid.core.errors import DescriptionError, SecurityError, missing_extra, refuse_damage
 from feasid.robot.bodies import Limits
 from feasid.robot.description import Robot
 from feasid.robot.formats.description import (
@@ -58,13 +58,10 @@ def compile_mjcf(text: XmlText) -> Any:
             element,
             kind=SecurityError,
         )
-    try:
+    with refuse_damage(path, "MuJoCo refuses the file", DescriptionError):
         if path == TEXT:
             return mujoco.MjModel.from_xml_string(text.data.decode())
         return mujoco.MjModel.from_xml_path(path)
-    except ValueError as error:
-        message = " ".join(str(error).split())
-        raise DescriptionError(f"{path}: MuJoCo refuses the file: {message}", path=path) from error
 
 
 def compiled_description(text: XmlText) -> Description:

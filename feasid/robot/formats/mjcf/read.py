@@ -97,14 +97,6 @@ class Defaults:
         for child in nested:
             self.read_class(child, name)
 
-    def attributes_of(self, element: Element, name: str, tags: Sequence[str]) -> dict[str, str]:
-        """Attributes that class `name` keeps under these tags."""
-        if name not in self.classes and name != MAIN:
-            hint = did_you_mean(name, self.classes)
-            self.files.fail(f"default class {quote(name)} does not exist{hint}", element)
-        known = self.classes.get(name, {})
-        return {k: v for tag in tags for k, v in known.get(tag, {}).items()}
-
 
 @dataclass(frozen=True, eq=False)
 class _Scope:
@@ -140,7 +132,11 @@ class _MjcfReader:
             elif section.tag == "default":
                 self.defaults.read_class(section, None)
             elif section.tag == "option":
-                self.read_option(section)
+                if "gravity" in section.attributes:
+                    self.gravity = tuple(n.value for n in self.numbers(section, "gravity", 3))
+                for flag in (f for f in self.files.children(section) if f.tag == "flag"):
+                    for name, value in flag.attributes.items():
+                        (self.disabled.add if value == "disable" else self.disabled.discard)(name)
         worlds = [s for s in sections if s.tag == "worldbody"]
         self.read_bodies(worlds + ([root] if root.tag == "mujocoinclude" else []))
         self.effects += unmodelled_effects(self.files, sections, self.attributes)
@@ -171,16 +167,6 @@ class _MjcfReader:
         )
 
     # -- settings -----------------------------------------------------------------------------
-
-    def read_option(self, element: Element) -> None:
-        """Gravity, and the flags that switch forces off."""
-        if "gravity" in element.attributes:
-            values = self.numbers(element, "gravity", 3)
-            self.gravity = tuple(n.value for n in values)
-        for flag in self.files.children(element):
-            if flag.tag == "flag":
-                for name, value in flag.attributes.items():
-                    (self.disabled.add if value == "disable" else self.disabled.discard)(name)
 
     def read_compiler(self, element: Element) -> None:
         attributes = element.attributes
@@ -229,8 +215,12 @@ class _MjcfReader:
         if element.tag == "freejoint":
             return element.attributes
         name = element.attributes.get("class", childclass or MAIN)
-        over = self.defaults.attributes_of(element, name, tags or (element.tag,))
-        return {**over, **element.attributes}
+        known = self.defaults.classes
+        if name not in known and name != MAIN:
+            hint = did_you_mean(name, known)
+            self.files.fail(f"default class {quote(name)} does not exist{hint}", element)
+        over = [known.get(name, {}).get(tag, {}) for tag in tags or (element.tag,)]
+        return {k: v for part in (*over, element.attributes) for k, v in part.items()}
 
     # -- the tree -----------------------------------------------------------------------------
 
@@ -270,7 +260,9 @@ class _MjcfReader:
         return children
 
     def body(self, element: Element, scope: _Scope) -> _Scope:
-        name = element.attributes.get("name", "") or self.unused_name()
+        name = element.attributes.get("name", "") or next(
+            f"body{k}" for k in count(len(self.bodies) + 1) if f"body{k}" not in self.bodies
+        )
         if len(name) > MAX_NAME:
             self.files.fail(f"body name {quote(name)} is longer than {MAX_NAME}", element)
         if name == WORLD:
@@ -290,10 +282,6 @@ class _MjcfReader:
             home = replace(home, angles=tuple(element.attributes.get("euler", "").split()))
         self.bodies[name] = MjcfBody(name, element, scope.body, home)
         return _Scope(name, element.attributes.get("childclass", scope.childclass))
-
-    def unused_name(self) -> str:
-        names = (f"body{k}" for k in count(len(self.bodies) + 1))
-        return next(name for name in names if name not in self.bodies)
 
     # -- what hangs on a body -----------------------------------------------------------------
 
