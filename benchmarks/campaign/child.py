@@ -137,6 +137,8 @@ def main(argv):
     """Arguments: kind, first number, how many, seconds, folder of failures."""
     name, first, count, seconds, keep = argv[0], int(argv[1]), int(argv[2]), float(argv[3]), argv[4]
     warnings.simplefilter("ignore")
+    parent = os.fdopen(os.dup(1), "w")  # libraries print into the stream itself
+    os.dup2(2, 1)
     memory = FOLDER if os.access(FOLDER, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as where:
         folder = Path(where)
@@ -159,7 +161,7 @@ def main(argv):
             told = [number, reached, round(time.process_time() - spent, 4)]
             if fault is not None:
                 told += [fault, kept(kind, name, watch, folder, data, fault, keep)]
-            print(json.dumps(told), file=sys.__stdout__, flush=True)
+            print(json.dumps(told), file=parent, flush=True)
     return 0
 
 

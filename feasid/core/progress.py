@@ -10,9 +10,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from _thread import start_new_thread
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from feasid.core.errors import InputError
@@ -99,15 +98,16 @@ def step(name: str) -> Iterator[Callable[..., None]]:
         entry[1] = ", ".join(filter(None, (f"{done:.0f} of {total:.0f}", text, left)))
 
     watch.steps.append(entry)
-    if first:  # `Thread.start` waits without end where there is no memory for the thread
-        with suppress(RuntimeError):
-            start_new_thread(watch.run, ())
+    shower = threading.Thread(target=watch.run, daemon=True)
+    if first:
+        shower.start()
     try:
         yield advance
     finally:
         if first:
             _watch = None
             watch.ended.set()
+            shower.join()
             if watch.shown:
                 entry[1] = "done"
                 watch.write()

@@ -9,7 +9,7 @@ what was done.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -97,12 +97,7 @@ def motion_from_signals(
         unpowered = _unpowered_rows(raw, run_labels(df, raw.layout.run)[0])
     places = excluded_blocks(np.flatnonzero(unpowered), "unpowered")
     excluded += places
-    if places:
-        parts = ", ".join(f"{t[p.first]:.4g} .. {t[p.last]:.4g} s" for p in places[:4])
-        count = sum(p.count for p in places)
-        text = f"{count} rows are left out in which nothing moves and all torques are exactly zero"
-        text += f", as with brakes on and motors off: {parts}"
-        notes.append(Note(text, "unpowered", rows=count))
+    notes += _unpowered_notes(places, t)
     bad |= unpowered
     chosen = {**chosen, "filtering": chosen["filtering"] or "signals"}
     keeps_ends = chosen["filtering"] == "equations"
@@ -143,12 +138,7 @@ def motion_from_signals(
             rows=longest,
         )
     if frequency is not None:
-        count = max(sum(len(run) for run in runs), 1)
-        still = sum((run.dq == 0).sum(axis=0) for run in runs) / count
-        shares = zip(raw.layout.coordinates, still, strict=True)
-        if resting := [f"{n} ({s:.0%})" for n, s in shares if s >= 0.01]:
-            text = f"at rest, velocity set to zero: {', '.join(resting)}"
-            notes.append(Note(text, "rest", joints=resting))
+        notes += _rest_notes(runs, raw.layout.coordinates)
     head = raw.layout.coordinates, tuple(runs), frequency, as_notes(notes), tuple(excluded), len(df)
     return Motion(*head, chosen["filtering"])
 
@@ -171,6 +161,18 @@ def _unpowered_rows(raw: Signals, runs: Rows) -> Mask:
             moved = np.ptp(raw.values["q"][block], axis=0)
             out[block] = np.ptp(raw.t[block]) >= SHORTEST_BRAKE and (moved <= still).all()
     return out
+
+
+def _unpowered_notes(places: Sequence[ExcludedRows], t: Array) -> list[Note]:
+    if not places:
+        return []
+    count = sum(p.count for p in places)
+    parts = ", ".join(f"{t[p.first]:.4g} .. {t[p.last]:.4g} s" for p in places[:4])
+    text = (
+        f"{count} rows are left out in which nothing moves and all torques are exactly zero, as "
+        f"with brakes on and motors off: {parts}"
+    )
+    return [Note(text, "unpowered", rows=count)]
 
 
 def _find_stretches(
@@ -250,3 +252,11 @@ def _derivation_notes(raw: Signals, how: SignalProcessing) -> list[Note]:
         origin = "measured velocities" if "dq" in raw.values else "positions"
         notes.append(Note(f"accelerations: central differences of the {origin}", "accelerations"))
     return notes
+
+
+def _rest_notes(runs: Sequence[Run], names: Sequence[str]) -> list[Note]:
+    samples = sum(len(run) for run in runs)
+    still = sum((run.dq == 0).sum(axis=0) for run in runs) / max(samples, 1)
+    resting = [f"{n} ({s:.0%})" for n, s in zip(names, still, strict=True) if s >= 0.01]
+    text = f"at rest, velocity set to zero: {', '.join(resting)}"
+    return [Note(text, "rest", joints=resting)] if resting else []

@@ -217,11 +217,7 @@ def read_raw(
     positions = ("q", "tau") if law is not None and law.law == "position" else ("q",)
     ends, names = joint_ends(robot), [str(c).removeprefix("q_") for c in layout.columns["q"]]
     notes += add_zeros(values, scales_of(notes_of_file), names, ends, positions)
-    for joint, offset in (offsets or {}).items():
-        if joint not in layout.coordinates:
-            raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
-        for kind in positions:
-            values[kind][:, layout.coordinates.index(joint)] += offset
+    _add_offsets(values, layout, offsets, positions)
     if model is not None:
         controls = _control_columns(df, actuator_names(model), columns)
         values["tau"] = _torques_from_controls(df, model, robot, t, values, controls)
@@ -271,6 +267,20 @@ def _notes_on_columns(
         order = ", ".join(f"{k + 1} = {n}" for k, n in enumerate(layout.coordinates))
         notes.append(Note(f"columns are matched by number: {order}", "numbered"))
     return notes
+
+
+def _add_offsets(
+    values: Mapping[str, Array],
+    layout: ColumnLayout,
+    offsets: Mapping[str, float] | None,
+    kinds: Sequence[str],
+) -> None:
+    """Offsets of positions, and of their commands, in place."""
+    for joint, offset in (offsets or {}).items():
+        if joint not in layout.coordinates:
+            raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
+        for kind in kinds:
+            values[kind][:, layout.coordinates.index(joint)] += offset
 
 
 def _resolve_servo(

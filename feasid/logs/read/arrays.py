@@ -204,9 +204,8 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
         raise missing_extra("reading Parquet", "pyarrow", "parquet") from None
     size = file_size(source)
     try:
-        with mmap(source.fileno(), 0, access=ACCESS_READ) as content:
-            if content.find(b"PAR1PAR1") >= 0:  # Arrow reads one and skips the other
-                raise LogError(f"{path}: two Parquet files, one after the other", path=path)
+        if mmap(source.fileno(), 0, access=ACCESS_READ).find(b"PAR1PAR1") >= 0:  # reads one of two
+            raise LogError(f"{path}: two Parquet files, one after the other", path=path)
         schema = pq.read_schema(source)
         if twice := [name for name, times in Counter(schema.names).items() if times > 1]:
             raise LogError(f"{path}: column {quote(twice[0])} occurs twice", path=path)

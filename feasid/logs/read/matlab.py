@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from feasid.core.errors import LimitError, LogError, missing_extra, refuse_damage
+from feasid.core.errors import LogError, missing_extra, refuse_damage
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.logs.read.arrays import frame_of_arrays
@@ -56,13 +56,8 @@ def read_matlab(path: Path, how: LogReading) -> pd.DataFrame:
         file.seek(0)
         if HDF5 in (head[:8], head[512:520]):
             return _frame_of_hdf5(file, path, how)
-        if head[126:128] not in (b"IM", b"MI"):
-            raise LogError(
-                f"{path}: no MATLAB file of version 5 to 7.3; save it with save(..., '-v7')",
-                path=str(path),
-            )
         most = unpacked_limit(file, how.max_bytes, LEAST)
-        with refuse_damage(path, "damaged or no MATLAB file"):
+        with refuse_damage(path, "damaged or no MATLAB file of version 5 to 7.3, save(..., '-v7')"):
             arrays, unread = _read_version_5(file, path, most)
     return _frame_of_variables(arrays, unread, path)
 
@@ -94,7 +89,7 @@ def _read_version_5(file: IO[bytes], path: Path, most: int) -> tuple[dict[str, A
     SciPy's reader ends the process on types of numbers that do not exist.
     """
     file.seek(126)
-    order = "<" if file.read(2) == b"IM" else ">"
+    order = {b"IM": "<", b"MI": ">"}[file.read(2)]
     arrays, unread, end = dict[str, Any](), list[str](), file_size(file)
     at = file.seek(HEADER_BYTES)
     while at < end:
@@ -142,8 +137,7 @@ def _read_variable(body: bytes, order: str) -> tuple[str, str, Any]:
             flags, lengths, letters = parts
             shape, name, what = tuple(map(int, lengths)), letters.tobytes().decode(), flags[0] & 255
             if what not in NUMBERS or len(shape) > 2 or flags[0] & IMAGINARY:
-                words = "numbers with an imaginary part" if flags[0] & IMAGINARY else "an array"
-                return name, OTHERS.get(int(what), words), None
+                return name, OTHERS.get(int(what), "imaginary or of more axes"), None
     if at != len(body) or form is None:
         raise ValueError(f"variable {name!r} has bytes that belong to no number")
     return name, "", parts[3].reshape(shape, order="F").astype(NUMBERS[what])
@@ -158,7 +152,11 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame
     places: dict[tuple[str, ...], Any] = {}
     unread: list[str] = []
     with refuse_damage(path, "damaged or no file of HDF5"):
-        _require_whole(file)
+        at = (head := file.read(600)).index(HDF5)
+        place = at + {0: 40, 1: 44}.get(head[at + 8], 28)  # of the number of bytes, by version
+        said = int.from_bytes(head[place : place + 8], "little")
+        if (size := file_size(file)) not in (said, at + said):  # what comes then is passed over
+            raise ValueError(f"it has {size} bytes and says {said}; copy it again, or close it")
         with h5py.File(file, "r") as source:
             for place, data in _datasets(h5py, source):
                 if data.dtype.kind not in "iufb" or data.ndim not in (1, 2) or not data.size:
@@ -168,32 +166,15 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame
                 created = data.id.get_create_plist()
                 used = [created.get_filter(k)[0] for k in range(created.get_nfilters())]
                 if len({*used}) < len(used) or any(number not in FILTERS for number in used):
-                    raise LogError(
-                        f"{path}: {'/'.join(place)} is packed by other filters than "
-                        f"{', '.join(FILTERS.values())}, each once; save it again with one of them",
-                        path=str(path),
-                    )
+                    known = ", ".join(FILTERS.values())
+                    raise ValueError(f"{'/'.join(place)} passes other filters than one of {known}")
                 total += 8 * int(data.size)
                 if total > most:
-                    raise LimitError(
-                        f"{path}: its arrays need more than the limit of {most} bytes",
-                        path=str(path),
-                    )
+                    raise expansion_error(path, most)
                 places[place] = data[()]
     often = Counter(place[-1] for place in places)
     named = {p[-1] if often[p[-1]] == 1 else ".".join(p): x for p, x in places.items()}
     return _frame_of_variables(named, unread, path)
-
-
-def _require_whole(file: IO[bytes]) -> None:
-    """Refuse a file that does not end where it says; the library reads beyond it in silence."""
-    begin, head = file.seek(512), file.read(64)
-    if not head.startswith(HDF5):
-        begin, head = file.seek(0), file.read(64)
-    width, at = (head[13], 24 + 4 * head[8]) if head[8] < 2 else (head[9], 12)
-    base, said = (int.from_bytes(head[at + k : at + k + width], "little") for k in (0, 2 * width))
-    if (end := file_size(file)) not in (said, begin + said - base):
-        raise ValueError(f"it has {end} bytes and says {said}; copy it again, or close it first")
 
 
 def _datasets(h5py: Any, group: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:

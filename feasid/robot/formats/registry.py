@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import feasid.robot.formats
+from feasid.core.arguments import call_user_function
 from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError, InputError
 from feasid.robot.bodies import Member
@@ -121,7 +122,14 @@ def reread_description(robot: Robot) -> Description | None:
 def _drawings(robot: Robot) -> dict[str, Sequence[Drawing]]:
     """Shapes of the links of the file from which a robot was read."""
     description = reread_description(robot)
-    return {} if description is None else {x.name: x.drawings() for x in description.links}
+    return (
+        {}
+        if description is None
+        else {
+            x.name: call_user_function(f"the shape of link {x.name!r}", x.drawings)
+            for x in description.links
+        }
+    )
 
 
 def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:

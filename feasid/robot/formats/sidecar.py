@@ -131,7 +131,7 @@ def with_sidecar(
     if not is_regular(file):
         return robot.locked(lock) if lock else robot
     how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
-    with refuse_damage(file, "not a sidecar", DescriptionError):
+    with refuse_damage(file, "is not a sidecar", DescriptionError):
         data = json.loads(read_whole(file, MAX_SIDECAR_BYTES))
         if not isinstance(data, dict) or data.get("format") != "feasid sidecar":
             raise ValueError("its format is another one")

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,14 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from feasid.core.arguments import call_user_function
 from feasid.core.arrays import Array
-from feasid.core.errors import (
-    DescriptionError,
-    InputError,
-    UnsupportedJointError,
-    missing_extra,
-    refuse_damage,
-)
+from feasid.core.errors import DescriptionError, InputError, UnsupportedJointError, missing_extra
 from feasid.core.files import write_atomically
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits
@@ -92,17 +86,19 @@ def open_layer(data: bytes, path: str) -> Any:
     """
     sdf = usd_module("Sdf")
     layer = sdf.Layer.CreateAnonymous(".usda")
-    with refuse_damage(path, "damaged or no USD", DescriptionError):
+    try:
         if data.startswith(BINARY):
             at = int.from_bytes(data[16:24], "little")  # of the table of sections, which ends it
             if at + 8 + 32 * int.from_bytes(data[at : at + 8], "little") != len(data):
                 raise ValueError(f"its {len(data)} bytes are not those of its table; copy it again")
             with TemporaryDirectory() as folder:
                 file = Path(folder) / "layer.usdc"
-                write_atomically(file, data, noted=False)
+                write_atomically(file, data)
                 layer.TransferContent(sdf.Layer.OpenAsAnonymous(str(file)))
         elif not layer.ImportFromString(data.decode()):
             raise ValueError("no layer of USD")
+    except Exception as error:  # errors of the library and of decoding have no common base
+        raise refused_layer(path, f"damaged or no USD: {error}") from error
     others = sorted({*layer.GetCompositionAssetDependencies()})
     if others:
         raise InputError(
@@ -236,12 +232,8 @@ class _Reader:
                 for place, turn in places
             ]
             for k in (0, 1):  # an absent body is the world, or a prim that stands in it
-                target = next(iter(relations[k].GetTargets()), None)
-                if (
-                    not ends[k]
-                    and target is not None
-                    and (still := self.stage.GetPrimAtPath(target))
-                ):
+                targets = relations[k].GetTargets()
+                if targets and not ends[k] and (still := self.stage.GetPrimAtPath(targets[0])):
                     (turn, place), (own, at) = self._world_pose(still), frames[k]
                     frames[k] = turn @ own, turn @ at + place
             turned = not ends[1]
@@ -384,10 +376,9 @@ class _Reader:
             ten = self._with_stated(prim, ten)
         elif mass is None:
             self.left_out.append(LeftOut("mass by shapes", prim.GetName()))
-        damage = refuse_damage(self.path, "damaged or no USD", DescriptionError)
         return Link(
             self.names[path], self.path, 1, lambda: (1, 1), parent, home, joints,
-            mass, moments, place, partial(damage(self._drawings), prim),
+            mass, moments, place, lambda: self._drawings(prim),
             by_geometry=ten is not None, derive=None if ten is None else lambda: ten,
         )  # fmt: skip
 
@@ -606,7 +597,4 @@ def describe_usd(text: XmlText) -> Description:
     Raises DescriptionError: damaged, without rigid bodies, with several robots or loops. Raises
     InputError: it refers to other files. Raises UnsupportedJointError: a joint of another kind.
     """
-    with refuse_damage(
-        text.path, "damaged or no USD", DescriptionError
-    ):  # values of other types than stated
-        return _Reader(text).describe()
+    return call_user_function(f"{text.path}: USD", lambda: _Reader(text).describe())  # type: ignore[no-any-return]
