@@ -310,7 +310,7 @@ def reduce_tasks(
         total = done.require_total(on_error)
     if not _belongs_to(total, base):
         raise InputError(
-            "the reduced data belong to another gravity, robot or other joint terms (friction=...); "
+            "the reduced data belong to another gravity, robot or other joint terms (friction=); "
             f"they hold {len(total.columns)} base parameters, robot {robot.name!r} has "
             f"{len(columns)}"
         )
