@@ -46,10 +46,10 @@ from feasid.robot.inertia import from_mass_com_inertia
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1])]
 
 import simulated  # noqa: E402
-from verdict import UR5_CONSTANTS, named, packaged  # noqa: E402
 
 from benchmarks.external_torque import run  # noqa: E402
 from benchmarks.pages import put_between  # noqa: E402
+from benchmarks.verdict import UR5_CONSTANTS, named, packaged  # noqa: E402
 from benchmarks.worlds import make_world  # noqa: E402
 from benchmarks.worlds.description import to_text  # noqa: E402
 from benchmarks.worlds.judge import judge, predictor  # noqa: E402

@@ -2,7 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py [--joints] [--samples] [--write]
 
-The unit is the product of a matrix of 403 592 rows and 98 columns with itself by NumPy, 8000
+The unit is the product of a matrix of 403 592 rows and 98 columns with itself by NumPy, 57 656
 samples of seven joints: it depends less on the machine than seconds do. It is measured before and
 after each act, and the median of all repeats counts. "fit" is a second fit in a process, "first"
 the first one of a fresh process, "plain" a fit that searches nothing. "--joints": legs, body and

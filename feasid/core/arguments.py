@@ -203,10 +203,10 @@ def require_kinds(kind: type, values: Mapping[str, Any]) -> None:
         if name not in values:
             continue
         # `replace` of one field passes long tuples on, which have been looked at.
-        seen = _last_tuples.get((kind, name)) is (value := values[name])
-        if not (seen or expected.holds(value)):
+        is_tuple = type(value := values[name]) is tuple
+        if not ((is_tuple and _last_tuples.get((kind, name)) is value) or expected.holds(value)):
             raise UnfitError(f"{name} must be {expected.text}, not {quote(value)}")
-        if type(value) is tuple:
+        if is_tuple:
             _last_tuples[kind, name] = value
         if not expected.shape:
             continue
