@@ -127,7 +127,8 @@ class LogStore:
             except FeasidError as error:
                 raise LogError(f"{name}: {error}", log=name) from error
             place.mkdir(parents=True, exist_ok=True)
-            path = place / f"{when}_{len([*place.glob(f'{when}_*')]) + 1:04d}_{digest[:16]}{SUFFIX}"
+            number = len([*place.glob(f"{when}_*{SUFFIX}")]) + 1
+            path = place / f"{when}_{number:04d}_{digest[:16]}{SUFFIX}"
             head = {"robot": robot, "day": when, "log": Path(name).name, "digest": digest}
             write_atomically(path, _as_record(head, reduced, compact))
             written.append(path)
@@ -136,7 +137,7 @@ class LogStore:
     def _options(self) -> ReduceOptions:
         """Options of the next log, with the cut-off of those before it."""
         first = next(self.folder.glob(f"*/*{SUFFIX}"), None)
-        if not first or self.options.get("cutoff") is not None:
+        if first is None or self.options.get("cutoff") is not None:
             return self.options
         return {**self.options, "cutoff": _read(first, ["cutoff"])["cutoff"] or False}
 

@@ -345,7 +345,7 @@ class LogFailure:
     message: str
 
     @classmethod
-    def of(cls, k: int, log: Any, error: Exception) -> LogFailure:
+    def from_error(cls, k: int, log: Any, error: Exception) -> LogFailure:
         """The failure of log number `k`, by its name where it has one."""
         return cls(str(getattr(log, "name", "")) or f"log {k + 1}", str(error))
 
@@ -385,8 +385,7 @@ def reduce_all(
     # A block is a branch of the tree: a power of two. Four turns keep all workers at work.
     each = max(1, min(BLOCK_OF_LOGS, len(logs) // (4 * workers))) if executor is not None else 1
     size = 1 << (each.bit_length() - 1)
-    numbered = list(enumerate(logs))
-    blocks = [tuple(numbered[k : k + size]) for k in range(0, len(logs), size)]
+    blocks = [tuple(enumerate(logs[k : k + size], k)) for k in range(0, len(logs), size)]
     tree = _Tree(len(blocks))
     failed: list[tuple[int, LogFailure]] = []
     results: Iterable[tuple[int, FleetSum | Exception]]
@@ -400,7 +399,8 @@ def reduce_all(
     with step("reducing") as advance:
         for k, result in results:
             if isinstance(result, Exception):
-                result = FleetSum(None, tuple(LogFailure.of(*log, result) for log in blocks[k]))
+                lost = (LogFailure.from_error(*log, result) for log in blocks[k])
+                result = FleetSum(None, tuple(lost))
             tree.add(k, result.total)
             failed += [(k, failure) for failure in result.failed]
             done += len(blocks[k])
@@ -440,7 +440,7 @@ def add_block(job: ReduceJob, block: Sequence[tuple[int, Any]]) -> FleetSum:
             part = job(log)
         except (FeasidError, OSError, MemoryError) as error:
             part = None
-            failed.append(LogFailure.of(k, log, error))
+            failed.append(LogFailure.from_error(k, log, error))
         tree.add(place, part)
     return FleetSum(tree.total, tuple(failed))
 

@@ -204,8 +204,9 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
         raise missing_extra("reading Parquet", "pyarrow", "parquet") from None
     size = file_size(source)
     try:
-        if mmap(source.fileno(), 0, access=ACCESS_READ).find(b"PAR1PAR1") >= 0:  # reads one of two
-            raise LogError(f"{path}: two Parquet files, one after the other", path=path)
+        with mmap(source.fileno(), 0, access=ACCESS_READ) as content:
+            if content.find(b"PAR1PAR1") >= 0:  # the library reads one of two
+                raise LogError(f"{path}: two Parquet files, one after the other", path=path)
         schema = pq.read_schema(source)
         if twice := [name for name, times in Counter(schema.names).items() if times > 1]:
             raise LogError(f"{path}: column {quote(twice[0])} occurs twice", path=path)

@@ -56,9 +56,13 @@ def read_matlab(path: Path, how: LogReading) -> pd.DataFrame:
         file.seek(0)
         if HDF5 in (head[:8], head[512:520]):
             return _frame_of_hdf5(file, path, how)
+        order = {b"IM": "<", b"MI": ">"}.get(head[126:128])  # of bytes
+        if order is None:
+            text = "no MATLAB file of version 5 to 7.3; save it with save(..., '-v7')"
+            raise LogError(f"{path}: {text}", path=str(path))
         most = unpacked_limit(file, how.max_bytes, LEAST)
-        with refuse_damage(path, "damaged or no MATLAB file of version 5 to 7.3, save(..., '-v7')"):
-            arrays, unread = _read_version_5(file, path, most)
+        with refuse_damage(path, "damaged or no MATLAB file"):
+            arrays, unread = _read_version_5(file, order, path, most)
     return _frame_of_variables(arrays, unread, path)
 
 
@@ -83,13 +87,13 @@ def _frame_of_variables(arrays: dict[str, Any], left: list[str], path: Path) -> 
     return df
 
 
-def _read_version_5(file: IO[bytes], path: Path, most: int) -> tuple[dict[str, Any], list[str]]:
+def _read_version_5(
+    file: IO[bytes], order: str, path: Path, most: int
+) -> tuple[dict[str, Any], list[str]]:
     """Arrays of numbers, and the names of other variables; every byte belongs to one of them.
 
     SciPy's reader ends the process on types of numbers that do not exist.
     """
-    file.seek(126)
-    order = {b"IM": "<", b"MI": ">"}[file.read(2)]
     arrays, unread, end = dict[str, Any](), list[str](), file_size(file)
     at = file.seek(HEADER_BYTES)
     while at < end:
@@ -105,10 +109,11 @@ def _read_version_5(file: IO[bytes], path: Path, most: int) -> tuple[dict[str, A
         if at > end or (kind, length) != (MATRIX, len(body)):
             raise ValueError(f"its last variable ends at byte {at}, the file at {end}")
         name, what, data = _read_variable(body, order)
-        if (size := max(len(body), 8 * getattr(data, "size", 0))) > most or name in arrays:
-            raise (
-                expansion_error(path, most) if size > most else ValueError(f"{name} is there twice")
-            )
+        size = max(len(body), 8 * getattr(data, "size", 0))
+        if size > most:
+            raise expansion_error(path, most)
+        if name in arrays:
+            raise ValueError(f"{name} is there twice")
         most -= size
         if data is not None:
             arrays[name] = data
@@ -166,8 +171,9 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame
                 created = data.id.get_create_plist()
                 used = [created.get_filter(k)[0] for k in range(created.get_nfilters())]
                 if len({*used}) < len(used) or any(number not in FILTERS for number in used):
-                    known = ", ".join(FILTERS.values())
-                    raise ValueError(f"{'/'.join(place)} passes other filters than one of {known}")
+                    text = f"other filters than {', '.join(FILTERS.values())}, each once; save it"
+                    text = f"{path}: {'/'.join(place)} is packed by {text} again with one of them"
+                    raise LogError(text, path=str(path))
                 total += 8 * int(data.size)
                 if total > most:
                     raise expansion_error(path, most)

@@ -122,14 +122,8 @@ def reread_description(robot: Robot) -> Description | None:
 def _drawings(robot: Robot) -> dict[str, Sequence[Drawing]]:
     """Shapes of the links of the file from which a robot was read."""
     description = reread_description(robot)
-    return (
-        {}
-        if description is None
-        else {
-            x.name: call_user_function(f"the shape of link {x.name!r}", x.drawings)
-            for x in description.links
-        }
-    )
+    links = () if description is None else description.links
+    return {x.name: call_user_function(f"the shape of link {x.name!r}", x.drawings) for x in links}
 
 
 def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
