@@ -6,12 +6,13 @@
 A row ends right, in doubt, refused by a name, or in one of the ways that must not be: wrong
 without a word, another fit after saving and reading, a refusal without a name, an error of another
 package, or more than five minutes of processor time. NumPy's warnings are errors. Ctrl-C and
-SIGTERM end a run, which counts its rows until then. `--write` puts the count into the table of
-docs/faults.md.
+SIGTERM end a run, which counts its rows until then. `--ends FILE` appends how each row ended, and
+goes on after the rows that are in it. `--write` puts the count into the table of docs/faults.md.
 """
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -58,6 +59,12 @@ def end_of(row):
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+def read_ends(path):
+    """How rows ended that were run before, by the row."""
+    lines = path.read_text().splitlines() if path and path.exists() else ()
+    return {row: (end, said) for row, end, said in map(json.loads, lines)}
+
+
 def main(argv=None):
     """Returns 0 where every row ends as it may."""
     raw = argparse.RawDescriptionHelpFormatter
@@ -69,7 +76,7 @@ def main(argv=None):
     parser.add_argument("--acts", default="", help="only rows of the array with these acts")
     parser.add_argument("--triples", type=int, default=0, help="rows of three options at once")
     parser.add_argument("--seed", type=int, help="of the triples; default: a new one")
-    parser.add_argument("--first", type=int, default=0, help="number of the first row")
+    parser.add_argument("--ends", type=Path, help="file of rows that were run")
     parser.add_argument("--write", action="store_true", help="put the count into docs/faults.md")
     given = parser.parse_args(argv)
     if given.anew:
@@ -77,26 +84,28 @@ def main(argv=None):
     seed = int(np.random.SeedSequence().entropy % 10**6) if given.seed is None else given.seed
     acts = given.acts.split(",") if given.acts else ()
     array = [row for row in read_array() if given.array and (not acts or row.act in acts)]
-    rows = [*array, *random_triples(given.triples, seed)][given.first :]
+    rows = [*array, *random_triples(given.triples, seed)]
     warnings.simplefilter("error")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"{len(rows)} rows, seed {seed}", flush=True)
     counts, begun = Counter(dict.fromkeys((*FINE, *BROKEN), 0)), time.process_time()
+    ran = read_ends(given.ends)
     with contextlib.suppress(KeyboardInterrupt):  # what was run until then is counted
-        for number, row in enumerate(rows, given.first):
-            end, said = end_of(row)
+        for number, row in enumerate(rows):
+            end, said = ran.get(str(row)) or end_of(row)
             counts[end] += 1
             if end in BROKEN:
                 print(f"{number}: {row}: {end}: {said}", flush=True)
+            if given.ends and str(row) not in ran:
+                with given.ends.open("a") as file:
+                    file.write(json.dumps([str(row), end, said]) + "\n")
     if rows:
-        ran = counts.total()
         what = ", ".join(f"{counts[end]} {end}" for end in (*FINE, *BROKEN))
-        print(
-            f"{ran} of {len(rows)} rows, seed {seed}, {time.process_time() - begun:.0f} s: {what}"
-        )
+        seconds = time.process_time() - begun
+        print(f"{counts.total()} of {len(rows)} rows, seed {seed}, {seconds:.0f} s: {what}")
         if given.write:
             kind = "pairs of option, robot, log and act" if array else "three options at once"
-            write_row(f"{kind}: {' or '.join(BROKEN)}", ran, f"seed {seed}: {what}")
+            write_row(f"{kind}: {' or '.join(BROKEN)}", counts.total(), f"seed {seed}: {what}")
     return int(any(counts[end] for end in BROKEN))
 
 

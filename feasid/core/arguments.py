@@ -210,7 +210,7 @@ def require_kinds(kind: type, values: Mapping[str, Any]) -> None:
             _last_tuples[kind, name] = value
         if not expected.shape:
             continue
-        shape = value.shape if isinstance(value, np.ndarray) else (len(value),)
+        shape = np.shape(value)[: len(expected.shape)]
         for word, size in zip(map(str, expected.shape), shape, strict=True):
             if len(word) > 1 and sizes.setdefault(word, size) != size:
                 raise UnfitError(f"{name} is for {size} {word}, not for {sizes[word]}")

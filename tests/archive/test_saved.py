@@ -68,30 +68,10 @@ def test_what_a_certificate_does_not_cover_is_said_by_the_saved_fit_too(folder, 
     assert fit.certificate.outside == ()
 
 
-def test_a_saved_fit_is_the_fit(folder, fit):
-    model = feasid.load(folder / "arm.feasid")
-    assert type(model) is type(fit)
-    np.testing.assert_array_equal(model.robot.values, fit.robot.values)
-    assert model.robot.parameter_names == fit.robot.parameter_names
-    np.testing.assert_allclose(model.beta, fit.beta, rtol=RTOL, atol=1e-12)
-    table = fit.base_table
-    np.testing.assert_allclose(np.sqrt(np.diag(model.covariance)), table["std"], rtol=RTOL)
-    assert list(model.base_table.index) == list(table.index)
-    pd.testing.assert_series_equal(model.relative_error, fit.relative_error)
-    assert [(str(n), n.code) for n in model.notes] == [(str(n), n.code) for n in fit.notes]
-    assert model.certificate.verify() == fit.certificate.verify()
-    test = str(folder / "test.csv")
-    errors = [m.errors(test) for m in (model, fit)]
-    np.testing.assert_allclose(*errors, rtol=RTOL)
-    np.testing.assert_allclose(*(e.attrs["predicted"] for e in errors), rtol=RTOL)
-    pd.testing.assert_frame_equal(model.predict(test), fit.predict(test), rtol=RTOL)
-    assert model.errors(str(folder / "log.csv")).attrs["leakage"]
-    assert str(fit.summary()) in str(model.summary())
-
-
 def test_a_saved_fit_shows_itself_as_the_fit_does(folder, fit):
     """The same 20 lines in text, HTML and rich, down to where to read on."""
     model = feasid.load(folder / "arm.feasid")
+    assert model.errors(str(folder / "log.csv")).attrs["leakage"]
     ours, theirs = fit.display(), model.display()
     assert replace(theirs, more="") == replace(ours, more="")
     lines = repr(model).splitlines()

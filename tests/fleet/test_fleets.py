@@ -61,19 +61,6 @@ def test_another_robot_needs_seconds_and_one_that_stands_out_is_named(case):
     assert new.quality.level != "useless"
 
 
-def test_a_fleet_is_saved_drawn_and_read_again(case, tmp_path):
-    _, _, _, fleet = case
-    assert list(fleet.table.index) == list(fleet.fits)
-    fleet.save(tmp_path / "type.feasid")
-    again = feasid.load(tmp_path / "type.feasid")
-    assert str(again.table) == str(fleet.table)
-    np.testing.assert_array_equal(again.prior.matrix, fleet.prior.matrix)
-    again.report(tmp_path / "fleet.html")
-    text = (tmp_path / "fleet.html").read_text()
-    assert all(name in text for name in fleet.numbers)
-    assert "<script" not in text
-
-
 def test_what_is_no_fleet_is_refused_by_name(case):
     kind, _, logs, _ = case
     with pytest.raises(NotEnoughDataError, match="two robots"):

@@ -16,7 +16,6 @@ from feasid.identification.estimation.noise import least_squares
 from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.folds import LAGS, StrataBuilder
 from feasid.identification.regression.low_pass import GaussianLowPass
-from feasid.identification.regression.triangle import Reduced
 from feasid.logs.frame import prepare
 from feasid.parameters.identifiability.base import base_parameters
 
@@ -129,18 +128,6 @@ def test_logs_add(arm):
         np.testing.assert_allclose(triangle.T @ triangle, gram, atol=ROUNDING * np.abs(gram).max())
         total = both.strata[k].total_triangle
         np.testing.assert_allclose(total.T @ total, gram, atol=ROUNDING * np.abs(gram).max())
-
-
-def test_files_keep_everything(arm, tmp_path):
-    robot, base, delta = arm
-    data = reduced(simulate(robot, delta, 1, noise=0.05), robot, base)
-    data.save(tmp_path / "log.reduced")
-    back = Reduced.load(tmp_path / "log.reduced")
-    assert back.rows == data.rows
-    assert back.period == data.period
-    for a, b in zip(data.strata, back.strata, strict=True):
-        for name in ("triangles", "counts", "slowness", "products", "pairs", "raw"):
-            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
 def test_torques_shift_against_the_motion(arm):

@@ -9,7 +9,7 @@ import pytest
 from robots import random_robot
 
 import feasid
-from feasid.core.errors import InputError, LimitError, LogError, OutputError, SecurityError
+from feasid.core.errors import InputError, LimitError, LogError, SecurityError
 from feasid.identification.regression.reduce import restrict_terms
 from feasid.identification.regression.triangle import Reduced, Reducer, fingerprint_of
 
@@ -96,35 +96,16 @@ def test_adding_leaves_its_operands_alone(case):
         np.testing.assert_array_equal(old, new)
 
 
-def test_saved_data_come_back_and_are_not_replaced_silently(case, tmp_path):
-    robot, columns, samples = case
-    reduced = Reduced.from_samples(robot, *samples, columns=columns, notes=["cut-off 8 Hz"])
-    path = tmp_path / "part.reduced"
-    reduced.save(path)
-    loaded = Reduced.load(path)
-    for a, b in zip(reduced.triangles, loaded.triangles, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert loaded.notes == reduced.notes
-    assert (loaded + reduced).samples == 2 * reduced.samples
-    with pytest.raises(OutputError, match="exists"):
-        reduced.save(path)
-
-
 def test_damaged_and_foreign_files_are_refused(case, tmp_path, monkeypatch):
     robot, columns, samples = case
     reduced = Reduced.from_samples(robot, *samples, columns=columns)
     path = tmp_path / "part.reduced"
     reduced.save(path)
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(InputError, match="not a file of reduced data"):
-        Reduced.load(path)
     np.savez(tmp_path / "objects.npz", format=np.array([{"a": 1}], dtype=object))
     with pytest.raises(SecurityError, match="Python objects"):
         Reduced.load(tmp_path / "objects.npz")
     with pytest.raises(InputError, match="no such file"):
         Reduced.load(tmp_path / "absent")
-    path.write_bytes(content)
     monkeypatch.setattr("feasid.identification.regression.triangle.LARGEST_FILE", 1000)
     with pytest.raises(LimitError, match="limit of 1000"):
         Reduced.load(path)

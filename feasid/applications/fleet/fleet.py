@@ -16,7 +16,7 @@ from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.codec import TRANSIENT, kinds
 from feasid.core.display import Display, Displayed, Measure, new_figure, plain
-from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
+from feasid.core.errors import FeasidError, InputError, NotEnoughDataError, OutputError
 from feasid.core.files import document_output
 from feasid.core.notes import Note
 from feasid.core.progress import step
@@ -94,9 +94,11 @@ class Fleet(Displayed):
     @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the type and the table, without fits, in a small file that `feasid.load` reads."""
-        record = replace(self, options=savable_options(self.options, KNOWN))
+        if left := {*self.options} - {*savable_options(self.options, KNOWN)}:
+            text = f"option {min(left)} is code, which no file holds: save the fits of this fleet"
+            raise OutputError(text, option=min(left))
         head = {"format": "feasid fleet", "version": VERSION}
-        write_record(path, record, KNOWN, head, {}, overwrite)
+        write_record(path, self, KNOWN, head, {}, overwrite)
 
     def plot(self) -> Figure:
         """Errors of every robot, alone and in the fleet, and its friction over the type's.

@@ -122,8 +122,11 @@ class LogStore:
             name, digest = source.name or "a table", content_digest(source)
             if there := [*place.glob(f"*_{digest[:16]}{SUFFIX}")]:
                 raise InputError(f"{name} is in the store already, as {there[0]}", log=name)
+            options, first = self.options, next(self.folder.glob(f"*/*{SUFFIX}"), None)
+            if first and options.get("cutoff") is None:  # that of the logs before this one
+                options = {**options, "cutoff": _read(first, ["cutoff"])["cutoff"] or False}
             try:
-                reduced = reduce([source], self.robot, **self._options())
+                reduced = reduce([source], self.robot, **options)
             except FeasidError as error:
                 raise LogError(f"{name}: {error}", log=name) from error
             place.mkdir(parents=True, exist_ok=True)
@@ -133,13 +136,6 @@ class LogStore:
             write_atomically(path, _as_record(head, reduced, compact))
             written.append(path)
         return written
-
-    def _options(self) -> ReduceOptions:
-        """Options of the next log, with the cut-off of those before it."""
-        first = next(self.folder.glob(f"*/*{SUFFIX}"), None)
-        if first is None or self.options.get("cutoff") is not None:
-            return self.options
-        return {**self.options, "cutoff": _read(first, ["cutoff"])["cutoff"] or False}
 
     def logs(self, robot: str, since: str | None = None) -> dict[str, Reduced]:
         """Reduced logs of a robot by day and name, with folds where all have them.

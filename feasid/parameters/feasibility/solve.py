@@ -178,8 +178,10 @@ def solve_verified(
 
 def solver_error(what: str, attempts: Sequence[Attempt]) -> SolverError:
     """The error that lists all attempts."""
-    lines = "\n  ".join(str(a) for a in attempts)
-    return SolverError(f"{what}; tried:\n  {lines}", attempts=tuple(attempts))
+    names = {a.solver for a in attempts}
+    advice = f"; leave solver={names.pop()!r} out to try others" if len(names) == 1 else ""
+    lines = "\n  ".join(["; tried:", *map(str, attempts)]) if attempts else ""
+    return SolverError(f"{what}{advice}{lines}", attempts=tuple(attempts))
 
 
 def solve(program: Program, solver: Any, *, squared: bool = False, **settings: Any) -> SolverAnswer:

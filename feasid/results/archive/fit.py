@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 from feasid.core.arguments import array, number
 from feasid.core.arrays import Array, DamagedError
 from feasid.core.codec import kinds
-from feasid.core.errors import CertificateError, FeasidError, InputError, OutputError
+from feasid.core.errors import CertificateError, InputError, OutputError
 from feasid.core.notes import Note
 from feasid.identification.assessment.compared_errors import ComparedErrors
 from feasid.identification.assessment.contact_errors import GAIN, LEVELS, ErrorLaw
@@ -41,32 +41,14 @@ from feasid.parameters.feasibility.least_squares import FeasibleFit, LeastSquare
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.results.archive.members import MODEL_KINDS, read_record, savable_options, write_record
-from feasid.robot.description import Robot, Source
-from feasid.robot.formats.mjcf.model import inline_includes
-from feasid.robot.formats.xml import TEXT, parse_xml
+from feasid.robot.description import Robot
 
 FORMAT, VERSION = "feasid model", 9
 
 MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 
-Finite = Annotated[float, number()]
 Vector = Annotated[Array, array("n")]
 Matrix = Annotated[Array, array("n", "n")]
-
-
-@dataclass(frozen=True, eq=False)
-class SourceRecord:
-    """Options by which a description was read; a written file is read back with them.
-
-    Its text is another member. A saved file never selects MuJoCo, which opens meshes.
-    """
-
-    format: str
-    floating: bool | None = None
-    lock: Mapping[str, Finite] = field(default_factory=dict)
-    gravity: tuple[Finite, Finite, Finite] | None = None
-    ignore: tuple[str, ...] = ()
-    model: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +69,7 @@ class FitRecord:
     minimiser: Vector
     optimum: Vector
     raw: Vector
-    triangle: tuple[Matrix, Vector, Finite]
+    triangle: tuple[Matrix, Vector, Annotated[float, number()]]
     covariances: tuple[Matrix, Matrix | None, Matrix | None]
     systematic: Annotated[Array, array("n", "k")]
     numbers: Mapping[str, float]
@@ -103,7 +85,6 @@ class FitRecord:
     servo: ServoFit | None
     contact_errors: ErrorLaw | None
     made: Mapping[str, Any]
-    source: SourceRecord | None
     structure: tuple[Structure, ...] = field(default=())  #: of files without `log`
     log: FitEvidence | None = field(default=None)  #: errors on held-out parts
     simulated: Array | None = field(default=None)  #: deviations of short simulations
@@ -113,7 +94,7 @@ class FitRecord:
 
 
 KNOWN = MODEL_KINDS | kinds(
-    *(FitRecord, SourceRecord, Noise, GaussianPrior, PlausibleBound, BoundsTest, Calibration),
+    *(FitRecord, Noise, GaussianPrior, PlausibleBound, BoundsTest, Calibration),
     *(EffectAt, EffectResult, LogComparison, Difference, Servo, ServoFit, Structure),
     *(ComparedErrors, GravityComparison, FitEvidence, ErrorLaw),
 )
@@ -135,11 +116,6 @@ def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None
         members["equations.npz"] = fit.equations.to_bytes()
     with suppress(CertificateError):
         members["certificate.json"] = json.dumps(fit.certificate.data)
-    if (source := fit.robot.source) is not None:
-        members["description"] = source.text
-        if source.format == "mjcf":
-            with suppress(FeasidError):  # files that it includes, if they still exist
-                members["description"] = inline_includes(parse_xml(source.text, source.path))
     estimator, estimate = fit.estimator, fit.estimate
     law = fit.saved.contact_errors if fit.saved else None
     with suppress(InputError):  # logs that do not show it, and robots without an observer
@@ -153,13 +129,6 @@ def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None
                 prior=prior.name,
             )
         prior = prior.name  # type: ignore[assignment]
-    reading = None
-    if source is not None:
-        names = {f.name for f in fields(SourceRecord)}
-        options = {k: v for k, v in source.reading.items() if k in names}
-        if options.get("gravity") is not None:
-            options["gravity"] = tuple(float(g) for g in options["gravity"])
-        reading = SourceRecord(source.format, **options)
     record = FitRecord(
         robot=fit.description,
         measured=fit.base.experiment.measured_joints,
@@ -174,13 +143,12 @@ def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None
         numbers={name: float(getattr(estimate, name)) for name in NUMBERS},
         joint_weights=estimate.weights,
         estimate_notes=estimate.notes,
-        log_options=savable_options(fit.log_options, KNOWN),
+        log_options=fit.log_options,
         options=savable_options(fit.options, KNOWN),
         log=fit.evidence,
         simulated=fit.simulated,
         contact_errors=law,
         made=provenance(fit),
-        source=reading,
         outside=tuple(c.name for c in fit.feasible.convex),
         **_attributes(estimator, OF_ESTIMATOR),
         **_attributes(estimate, OF_ESTIMATE),
@@ -201,14 +169,8 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
     record = read_record(path, content, FitRecord, KNOWN, VERSION, "a fit; fit again")
     kept = [name for name in ("reduced.npz", "equations.npz") if name in content]
     logs = [Reduced.from_bytes(content[name], f"{name} of {path}") for name in kept]
-    source = None
-    if record.source is not None:  # as text, without paths from which anything could be opened
-        reading = _attributes(record.source, [f.name for f in fields(SourceRecord)[1:]])
-        source = Source(TEXT, record.source.format, content["description"], reading=reading)
     # The fit of a record, its shapes and its feasibility checked.
-    reduced = logs[0]
-    equations = logs[-1]
-    robot = replace(record.robot, source=source)
+    reduced, equations, robot = logs[0], logs[-1], record.robot
     base = base_parameters(robot, measured=record.measured)
     r, rho, _ = record.triangle
     _require_shapes(record, robot, base.size)

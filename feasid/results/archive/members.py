@@ -11,12 +11,14 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
 import feasid
+from feasid.core.arguments import number
 from feasid.core.arrays import (
     MEANING,
     DamagedError,
@@ -28,12 +30,15 @@ from feasid.core.arrays import (
 from feasid.core.codec import Kinds, decode, encode, kinds
 from feasid.core.errors import FeasidError, InputError, OutputError
 from feasid.core.files import open_for_reading, write_atomically
+from feasid.logs.floating import ContactSensor, Imu
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.sets import UserConstraints
 from feasid.robot.bodies import Body, Limits, Member, Rotor
 from feasid.robot.couplings import Coupling, Loop
-from feasid.robot.description import Robot
+from feasid.robot.description import Robot, Source
 from feasid.robot.drives import Drive
+from feasid.robot.formats.mjcf.model import inline_includes
+from feasid.robot.formats.xml import TEXT, parse_xml
 from feasid.robot.known import Equality
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024  #: Bytes that an archive may unpack to.
@@ -47,10 +52,34 @@ CONTENT_ERRORS = (
 ROBOT_KINDS = kinds(Robot, Body, Rotor, Drive, Member, Limits, Coupling, Loop)
 """Parts of a robot; torques of the caller's own are code."""
 
-MODEL_KINDS = ROBOT_KINDS | kinds(UserConstraints, Block, Linear, Equality)
-"""Parts of a robot, and of constraints on its parameters."""
+Finite = Annotated[float, number()]
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class SourceRecord:
+    """Options by which a description was read; a written file is read back with them.
+
+    Its text is another member, without paths from which anything could be opened. A saved file
+    never selects MuJoCo, which opens meshes.
+    """
+
+    format: str
+    floating: bool | None = None
+    lock: Mapping[str, Finite] = field(default_factory=dict)
+    gravity: tuple[Finite, Finite, Finite] | None = None
+    ignore: tuple[str, ...] = ()
+    model: str = ""
+    notes: tuple[str, ...] = ()
+
+
+READING = [f.name for f in fields(SourceRecord)][1:-1]
+
+MODEL_KINDS = ROBOT_KINDS | kinds(
+    *(UserConstraints, Block, Linear, Equality, SourceRecord, ContactSensor, Imu)
+)
+"""Parts of a robot, of constraints on its parameters, and of options on its logs."""
 
 
 def write_record(
@@ -61,9 +90,21 @@ def write_record(
     members: Mapping[str, str | bytes],
     overwrite: bool,
 ) -> None:
-    """Write a record, and further members of the archive; `head`: its format and version."""
+    """Write a record with the text of its robot's description, and further members of the archive;
+    `head`: its format and version.
+    """
     arrays: dict[str, Any] = {}
     text = encode(record, arrays, known)
+    if (source := record.robot.source) is not None:
+        members = {**members, "description": source.text}
+        if source.format == "mjcf":
+            with suppress(FeasidError):  # files that it includes, if they still exist
+                members["description"] = inline_includes(parse_xml(source.text, source.path))
+        reading = {k: v for k, v in source.reading.items() if k in READING}
+        if reading.get("gravity") is not None:
+            reading["gravity"] = tuple(float(g) for g in reading["gravity"])
+        kept = SourceRecord(source.format, notes=source.notes, **reading)
+        text["of"]["source"] = encode(kept, {}, known)
     model = {**head, "meaning": MEANING, "feasid": feasid.__version__, "record": text}
     packed, buffer = io.BytesIO(), io.BytesIO()
     np.savez_compressed(packed, **arrays)  # type: ignore[arg-type, unused-ignore] # 2.0 has no allow_pickle
@@ -111,7 +152,12 @@ def read_record(
         if array.dtype.kind not in "fiub":
             raise DamagedError(f"{name} holds {key!r} of {array.dtype}, which are no numbers")
     require_moderate(arrays)
-    record = decode(model["record"], arrays, known)
+    source = decode(model["record"]["of"].pop("source", None), {}, known)
+    record: Any = decode(model["record"], arrays, known)
+    if source is not None:
+        reading = {name: getattr(source, name) for name in READING}
+        source = Source(TEXT, source.format, content["description"], source.notes, reading)
+        record = replace(record, robot=replace(record.robot, source=source))
     if not isinstance(record, kind):
         raise DamagedError(f"it holds no {noun}")
     return record

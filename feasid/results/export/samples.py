@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, overload
 
@@ -93,17 +92,8 @@ class Samples(Sequence[Robot]):
 
     def _held(self, place: int) -> Array:
         """Parameters with viscous and Coulomb friction in place of laws that simulators lack."""
-        if self.residual is None or not self._simplified:
-            return np.asarray(self.parameters[place])
-        return friction_as_files_hold(self[place], self.residual)
-
-    @cached_property
-    def _simplified(self) -> bool:
-        """Whether some friction is of a law that simulators lack."""
-        ones = self.robot.with_values(np.abs(self.parameters).max(axis=0))
-        return self.residual is not None and not np.array_equal(
-            friction_as_files_hold(ones, self.residual), ones.values
-        )
+        one, equations = self[place], self.residual
+        return one.values if equations is None else friction_as_files_hold(one, equations)
 
     def write(
         self, folder: str | Path, pattern: str = "robot_{:03}.xml", *, overwrite: bool = False

@@ -15,7 +15,7 @@ from feasid import certificate as checker
 from feasid.core import files
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
-from feasid.core.errors import CertificateError, InputError
+from feasid.core.errors import CertificateError
 from feasid.robot.description import Robot
 
 
@@ -88,7 +88,7 @@ class Certificate:
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
-        """Read a certificate; it is not checked before `verify`.
+        """Read a certificate that is as it was written; its proof is not checked before `verify`.
 
         Parameters
         ----------
@@ -101,22 +101,20 @@ class Certificate:
         Raises
         ------
         InputError
-            The file does not exist or cannot be read.
-        LimitError
-            The file is larger than the limit for certificates.
+            The file does not exist, cannot be read, or is larger than the limit of certificates.
         CertificateError
-            The file is not JSON, or not a certificate.
+            The file is not a certificate of this format, or was changed after it was written.
         """
+        content = files.read_whole(path, checker.LARGEST_FILE)
         try:
-            content = files.read_whole(path, checker.LARGEST_FILE)
             data = json.loads(content, object_pairs_hook=checker.unique)
-        except InputError:
-            raise
-        except (ValueError, RecursionError) as error:
-            raise CertificateError(f"{path} is not JSON: {error}", path=str(path)) from error
-        if not isinstance(data, dict):
-            raise CertificateError(f"{path} is not a certificate", path=str(path))
-        return cls(data)
+            if (known := data["format"]) != checker.FORMAT:
+                raise ValueError(f"its format is {known!r}; this feasid reads {checker.FORMAT!r}")
+            if data["digest"] != checker.digest(data):
+                raise ValueError("something was changed after writing: its digest does not match")
+            return cls(data)
+        except (ValueError, LookupError, TypeError, RecursionError, CertificateError) as error:
+            raise CertificateError(f"{path} is no certificate: {error}", path=str(path)) from error
 
     def __repr__(self) -> str:
         return (
