@@ -111,8 +111,9 @@ def test_refusals_name_log_robot_day_and_record(store, world, tmp_path):
     other.add(logs["a", DAYS[1]], "a", DAYS[1])
     with pytest.raises(InputError, match=f"{DAYS[1]} a table of 'a' was reduced with another"):
         mixed.drift("a")
-    with pytest.raises(InputError, match="no name of a robot"):
-        store.add(logs["a", DAYS[0]], "..")
+    for name, word in (("..", "trim"), ("a ", "trim"), ("A", "only case tells it from 'a'")):
+        with pytest.raises(InputError, match=f"no name of a robot: {word}"):
+            store.add(logs["a", DAYS[0]], name)
     damaged = feasid.LogStore(tmp_path, robot)
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "2026-01-01_0001_0.parquet").write_bytes(b"PAR1 no more")

@@ -114,8 +114,11 @@ class LogStore:
         """
         when = datetime.now(UTC).date() if day is None else _as_date(day)
         place, written = self.folder / quote(robot, safe=" "), list[Path]()
-        if not robot.strip(". "):
-            raise InputError(f"{robot!r} is no name of a robot", option="robot")
+        names = {path.name.casefold(): unquote(path.name) for path in self.folder.glob("*")}
+        alike = names.get(place.name.casefold(), robot)
+        if alike != robot or not robot or robot != robot.strip(". "):
+            why = "trim its ends" if alike == robot else f"only case tells it from {alike!r}"
+            raise InputError(f"{robot!r} is no name of a robot: {why}", option="robot")
         for source in open_sources(data):
             if isinstance(source, Reduced):
                 raise InputError("a store reduces logs itself: give the log, not reduced data")
