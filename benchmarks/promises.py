@@ -121,7 +121,6 @@ def share_interval(share: float, worlds: int) -> tuple[float, float]:
 
 ROADS: dict[str, dict[str, dict[str, Any]]] = {
     "filtering": {"equations": {}, "signals": {"filtering": "signals"}},
-    "method": {"torque": {}, "momentum": {"method": "momentum"}},
     "cutoff": {"default": {}, "5 Hz": {"cutoff": 5.0}, "20 Hz": {"cutoff": 20.0}},
     "weights": {"noise": {}, "wls": {"weights": "wls"}, "alike": {"weights": None}},
     "robust": {"no": {}, "huber": {"robust": "huber"}},

@@ -13,11 +13,15 @@ import feasid
 SOURCE = Path(feasid.__file__).parent
 
 LAZY = {
+    "feasid.parameters.identifiability.base": "pictures",
+    "feasid.parameters.identifiability.views": "pictures",
+    "feasid.parameters.feasibility.check": "pictures",
+    "feasid.identification.assessment.simulation": "pictures",
     "feasid.applications.inspection.whole_robot": "pandas and the nullspace, for a mass matrix",
     "feasid.parameters.feasibility.least_squares": "the proof of optimality, when it is asked for",
     "feasid.identification.effects.log_findings": "logs of floating bases",
     "feasid.identification.fitted": "certificate, verdict and contact, when they are asked for",
-    "feasid.identification.fit": "momentum and robust weights, where options ask for them",
+    "feasid.identification.fit": "robust weights, where options ask for them",
     "feasid.identification.request": "servos, where logs hold commands",
     "feasid.identification.prediction": "simulation, and the comparison of several logs",
     "feasid.identification.uncertainty.ranges": "regions and their proofs, when asked for",

@@ -314,8 +314,6 @@ CHOICES = [
     Choice("rest:0.01", fixed(rest=0.01)),
     Choice("trim:1", fixed(trim=1.0)),
     Choice("decimate:4", fixed(decimate=4, filtering="signals")),
-    Choice("method:momentum", fixed(method="momentum")),
-    Choice("window:0.25", fixed(method="momentum", window=0.25)),
     Choice("robust:huber", fixed(robust="huber")),
     Choice("robust:tukey and a push", fixed(robust="tukey"), pushed),
     Choice("block:0.2", fixed(robust="huber", block=0.2)),

@@ -174,7 +174,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     inputs = [*arguments.logs, *robot, *(arguments.test or ())]
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     if arguments.report:
-        require("writing a report", "report", "jinja2", "matplotlib")
+        require("writing a report", "report", "jinja2")
 
 
 def add_models_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Short displays of results, and figures with a text alternative.
+"""Short displays of results.
 
 A display has a title, measures with their goals, and warnings. A measure that misses its goal is
 marked and in capitals. One value, three printers: text for the prompt (20 lines of 80 columns),
@@ -7,24 +7,19 @@ HTML for notebooks, and rich.
 
 from __future__ import annotations
 
-import base64
-import io
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
 from pathlib import Path
-from textwrap import fill, wrap
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from feasid.core.errors import InputError, missing_extra
 from feasid.core.text import escape_controls
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import Group
 
 
@@ -115,9 +110,9 @@ class Display:
             value = f"{value:<{second}}  (goal {measure.goal}){'  NOT MET' * (not measure.met)}"
         return [truncate(start + value, line_width())]
 
-    def html(self) -> str:
-        """A small table for notebooks; everything is escaped."""
-        parts = [f"<strong>{escape(plain(self.title))}</strong>", "<table><tbody>"]
+    def html(self, tag: str = "strong") -> str:
+        """A small table for notebooks, under a title in this element; everything is escaped."""
+        parts = [f"<{tag}>{escape(plain(self.title))}</{tag}>", "<table><tbody>"]
         for m in self.measures:
             goal = f"goal {escape(plain(m.goal))}" if m.goal else ""
             mark = f"{goal} \N{HEAVY CHECK MARK}" if goal else ""
@@ -208,114 +203,3 @@ class Page:
             f'<p><a href="{address}" target="_blank">{escape(plain(self.path))}</a></p>'
             f'<iframe src="{address}" width="100%" height="480" sandbox="allow-scripts"></iframe>'
         )
-
-
-BLUE, RED, GREEN, YELLOW, CYAN, GREY = (
-    "#4477aa", "#cc3311", "#228833", "#aa7700", "#0077aa", "#777777",
-)  # fmt: skip
-"""Paul Tol's palettes: distinguishable for the colour-blind and in print."""
-
-DPI = 110  #: Resolution of pictures in notebooks.
-
-PAPER = {1: 3.5, 2: 7.16}
-"""Width of one column and of two [inch], as IEEE and many other journals print them."""
-
-PAPER_TEXT, THIN, LEAST_SHRINK, LEAST_HEIGHT = 7, 0.6, 0.6, 1.8
-"""Points of text; of lines and marks the share; of the height, which text needs, the least, and
-the least height [inch]."""
-
-
-def new_figure(width: float, height: float, alt: str) -> Figure:
-    """An empty figure that no window belongs to.
-
-    `width`, `height`: [inch]; `alt`: what it shows, for readers who cannot see it. Raises
-    MissingExtraError: without matplotlib.
-    """
-    figure: Figure = figure_class()(figsize=(width, height), layout="constrained")
-    figure.set_label(alt)
-    return figure
-
-
-def add_title(figure: Figure, axis: Any = None, columns: int = 4, size: float = 8) -> None:
-    """Write what a figure shows above it, and the legend of an axis in columns that fit.
-
-    The title is the text alternative up to a semicolon; `size`: of text [points].
-    """
-    text = plain(figure.get_label()).partition(";")[0]
-    title = fill(text[:1].upper() + text[1:], int(figure.bbox.width / figure.dpi * 110 / size))
-    if axis is None:
-        figure.suptitle(title, fontsize=size, fontweight="bold")
-        return
-    shown = axis.get_legend_handles_labels() if hasattr(axis, "transAxes") else axis
-    head = {"title": title, "title_fontproperties": {"size": size, "weight": "bold"}}
-    for count in range(columns, 0, -1):
-        legend = figure.legend(*shown, loc="outside upper center", ncols=count, fontsize=size,
-                               frameon=False, **head)  # fmt: skip
-        if count == 1 or legend.get_window_extent().width < figure.bbox.width:
-            return
-        legend.remove()
-
-
-@cache
-def figure_class() -> Any:
-    """Matplotlib's figure with displays for notebooks and sizes for papers."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_extra("plotting", "matplotlib", "plot") from error
-
-    from matplotlib.lines import Line2D
-    from matplotlib.text import Text
-
-    class NotebookFigure(Figure):
-        def for_paper(self, columns: int = 1) -> Figure:
-            """Take the width of one column or two, with text of 7 points and thin lines."""
-            if columns not in PAPER:
-                raise InputError(f"columns must be 1 or 2, not {columns!r}", option="columns")
-            width, height = self.get_size_inches()
-            shrink = PAPER[columns] / width
-            self.set_size_inches(
-                PAPER[columns], max(height * max(shrink, LEAST_SHRINK), LEAST_HEIGHT)
-            )
-            specs = (axis.get_subplotspec() for axis in self.axes)
-            grids = [spec.get_gridspec().ncols for spec in specs if spec]
-            room = int(12 * PAPER[columns] / max(grids, default=1))
-            for text in self.findobj(Text):
-                text.set_fontsize(PAPER_TEXT)
-                if not text.get_rotation():
-                    text.set_text(fill(text.get_text(), room))
-            if self.get_suptitle():
-                add_title(self, size=PAPER_TEXT)
-            for line in self.findobj(Line2D):
-                line.set_linewidth(line.get_linewidth() * THIN)
-                line.set_markersize(line.get_markersize() * THIN)
-            for legend in list(self.legends):
-                names = [text.get_text() for text in legend.get_texts()]
-                legend.remove()
-                add_title(self, (legend.legend_handles, names), 2 * columns, PAPER_TEXT)
-            for axis in self.axes:
-                axis.tick_params(labelsize=PAPER_TEXT, pad=2)
-            return self
-
-        def _repr_png_(self) -> bytes:
-            buffer = io.BytesIO()
-            self.savefig(buffer, format="png", dpi=DPI)
-            return buffer.getvalue()
-
-        def _repr_html_(self) -> str:
-            data = base64.b64encode(self._repr_png_()).decode()
-            alt = escape(str(self.get_label()))
-            return f'<img alt="{alt}" src="data:image/png;base64,{data}" style="max-width:100%">'
-
-    return NotebookFigure
-
-
-def svg(figure: Figure) -> str:
-    """The figure as text for a page, without date or identifiers that differ between runs."""
-    from matplotlib import rc_context
-
-    buffer = io.StringIO()
-    with rc_context({"svg.hashsalt": "feasid"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]

@@ -139,7 +139,7 @@ def _identify(request: FitRequest) -> _Answer:
         reduced = _reduce_logs(request, request.plain, keep=True)
         delay = request.find_delay(reduced)
         aligned = reduced.with_shifted_torques(delay.value) if reduced.strata else reduced
-        plain = _solve(request, request.plain, aligned, delay, by_torques=True)
+        plain = _solve(request, request.plain, aligned, delay, reweigh=False)
         logs, options = (request.tasks, request.described), request.options
         setup = make_uncorrected_log(*logs, aligned, options, plain.estimator, delay.value)
         if setup is not None:
@@ -175,7 +175,7 @@ def _fit_with_effects(request: FitRequest, setup: UncorrectedLog, plain: _Soluti
     if trial is not selection.plain:
         delay = remaining_delay(trial, plain.delay)
         solved = _solve(request, trial.base, trial.reduced, delay, trial.correction)
-    elif not request.by_torques:
+    elif request.options["robust"] is not None:
         solved = _solve(request, plain.base, plain.reduced, plain.delay)
     weight = min(plain.estimate.evidence_weight, COVARIANCE_WEIGHT)
     calibration, spread = allow(trial, weight, selection.gains_by_effect, selection.alike)
@@ -194,46 +194,40 @@ def _solve(
     delay: Delay,
     correction: LogCorrection = NOTHING,
     *,
-    by_torques: bool = False,
+    reweigh: bool = True,
 ) -> _Solution:
     """Weigh the equations of a log and solve them.
 
-    `reduced` is without the errors in `correction` and the delay; other equations are formed so,
-    unless `by_torques`.
+    `reduced` is without the errors in `correction` and the delay. Robust weights, where options ask
+    for them, are left out unless `reweigh`.
     """
     estimator = Estimator.from_options(base, request.options)
     equations, notes = reduced, list[Note]()
-    if not (by_torques or request.by_torques):
-        equations, notes = _form_equations(request, estimator, correction.with_delay(delay.value))
+    if reweigh and request.options["robust"] is not None:
+        equations, notes = _reweigh(request, estimator, correction.with_delay(delay.value))
     estimate = estimator.fit(equations)
     late = estimator.delay_sensitivity(equations, estimate, delay.deviation)
     estimate = estimate.with_systematic(late)
     return _Solution(estimator, reduced, delay, equations, notes, estimate)
 
 
-def _form_equations(
+def _reweigh(
     request: FitRequest, estimator: Estimator, correction: LogCorrection
 ) -> tuple[Reduced, list[Note]]:
-    """Equations of the momentum, or of blocks of rows with robust weights."""
+    """Equations of blocks of rows with robust weights."""
+    from feasid.identification.regression import robust
+
     robot, columns = estimator.base.robot, independent_columns(estimator.base)
     chosen = request.options
     if chosen["measured"] is not None:
         rest = ", ".join(j for j in robot.joints if j not in chosen["measured"])
         raise InputError(
-            "robust and method='momentum' need the torques of all joints"
+            "robust needs the torques of all joints"
             + (f", and the log is without (measured) that of {rest}" if rest else "")
-            + ": leave them out, or measured",
+            + ": leave it out, or measured",
             option="measured",
         )
     prepared = [_correct_motions(task, robot, correction) for task in request.tasks]
-    if chosen["method"] == "momentum":
-        from feasid.identification.regression import momentum
-
-        parts = [momentum.reduce_momentum(m, robot, columns, chosen["window"]) for m in prepared]
-        total: Reduced = sum(parts[1:], parts[0])
-        return total, [total.notes[-1]]
-    from feasid.identification.regression import robust
-
     blocks = [
         block
         for motions in prepared
@@ -250,7 +244,7 @@ def _correct_motions(task: LogTask, robot: Robot, correction: LogCorrection) -> 
         raise InputError("this needs the log itself; reduced data hold no time")
     for motion in read_motions(task.source, robot, **task.options):
         if any(run.free is not None for run in motion.runs):
-            raise InputError("robust and method='momentum' need the forces of all contacts")
+            raise InputError("robust needs the forces of all contacts")
         runs = tuple(correction.correct_run(run, robot) for run in motion.runs)
         yield replace(motion, runs=runs)
 

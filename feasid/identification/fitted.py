@@ -82,7 +82,7 @@ class FittedModel:
     estimator: Estimator  #: decisions about the model
     estimate: Estimate  #: parameters, their covariance, noise, prior and bounds
     reduced: Reduced  #: the log, its torques shifted by `torque_shift`
-    equations: Reduced  #: what was fitted: `reduced`, or with robust weights or of the momentum
+    equations: Reduced  #: what was fitted: `reduced`, or with robust weights
     notes: tuple[Note, ...] = ()  #: assumptions, derived signals, filters and rows left out
     log_options: Mapping[str, Any] = field(default_factory=dict)  #: how the log was prepared
     options: Mapping[str, Any] = field(default_factory=dict)  #: `FitOptions`, completed

@@ -84,11 +84,6 @@ class FitRequest:
         """The completed options, with the joints whose torques were measured."""
         return {**self.completed, "measured": self._measured_joints[0]}
 
-    @property
-    def by_torques(self) -> bool:
-        """Whether the equations are those of torques, filtered row by row."""
-        return self.options["method"] == "torque" and self.options["robust"] is None
-
     @cached_property
     def _wide(self) -> tuple[BaseParameters, list[Note]]:
         terms, offer = (self.options["friction"], self.options["drive_inertia"]), self.options

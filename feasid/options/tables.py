@@ -367,20 +367,11 @@ class FitOptions(
                "None weighs all alike", "noise",
                example="wls", special=(None,), form=forms.WEIGHTS),
     ]  # fmt: skip
-    method: Annotated[
-        Literal["torque", "momentum"],
-        Option("choice", "equations: torques, or momentum over windows, without accelerations",
-               "torque", choices=("torque", "momentum"), example="torque"),
-    ]  # fmt: skip
-    window: Annotated[
-        float,
-        Option("number", "length of a window", 0.1, "s", 0.0, open=True,
-               needs=("method", ("momentum",)), example="0.2"),
-    ]  # fmt: skip
     robust: Annotated[
         Literal["huber", "tukey"] | None,
         Option("choice", "reduce the weight of segments that fit much worse, such as collisions",
-               choices=("huber", "tukey"), needs=("method", ("torque",)), example="huber"),
+               choices=("huber", "tukey"),
+               needs=("filtering", ("equations", None)), example="huber"),
     ]  # fmt: skip
     block: Annotated[
         float,

@@ -78,9 +78,7 @@ CASES = {
 """What is done to the log, options that are given, options that the message prints at least."""
 
 FITTED = {
-    "short window": (lambda x: x, {"method": "momentum", "window": 0.001}, 1),
     "short block": (lambda x: x, {"robust": "huber", "block": 0.01}, 1),
-    "window without momentum": (lambda x: x, {"window": 0.5}, 1),
     "block without robust": (lambda x: x, {"block": 0.3}, 2),
     "long block": (lambda x: x, {"robust": "huber", "block": 2.0}, 1),
 }

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from simulated import Conditions, exact_error, hidden
-from thorough import some
 
 import feasid
 from feasid.core.errors import InputError
@@ -90,18 +89,6 @@ def test_masses_that_the_description_gets_wrong_are_let_go(factor):
     assert (
         found.prior_weight < fitted(arm)[1].prior_weight
     )  # believed less than one that could be right
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", some(["ur5", "panda", "z1"], "ur5"))
-def test_deviations_of_momentum_count_windows(name):
-    """Windows overlap and rows of the log are many more: neither makes intervals too short."""
-    arm = hidden(name, 0, Conditions(stiction=False))
-    fit = feasid.fit(arm.log, arm.robot, method="momentum", diagnose=False)
-    off = (fit.beta - arm.truth(fit.base)) / fit.base_table["std"].to_numpy()
-    assert fit.equations.rows < 0.1 * len(arm.log)
-    assert np.mean(np.abs(off) < 1.96) >= 0.85  # some sixty parameters of one arm
-    assert np.sqrt(np.mean(off**2)) < 1.5
 
 
 @pytest.mark.slow

@@ -115,7 +115,7 @@ def test_plot_shows_limits(motion):
     figure = motion.plot()
     assert len(figure.axes) == 3 * 3  # a link without inertial: no torques
     assert len(figure.axes[0].lines) == 3
-    assert figure.axes[1].get_title() == "velocity [rad/s or m/s]"
+    assert figure.axes[1].get_title("left") == "velocity [rad/s or m/s]"
     figure.savefig(io.BytesIO(), format="png")
 
 

@@ -85,8 +85,6 @@ SHORT = {
     "prior": (InputError, {"prior": "bogus"}, lambda x: "never opened.csv", ["prior must be one"]),
     "block": (InputError, {"robust": "huber", "block": 0.02}, None,
               ["block of 0.02 s is shorter than the filter at 8 Hz", "give block=0.21"]),
-    "window": (InputError, {"method": "momentum", "window": 0.001}, None,
-               ["shorter than two samples at 200 Hz", "window=0.01"]),
     "rate": (LogError, {}, lambda log: every(log, 20),
              ["rate of 10 Hz is below twice the equations' bandwidth of 8 Hz", "cutoff=2"]),
     "cut-off": (InputError, {"cutoff": 150.0}, None, ["half the sampling rate, 100 Hz", "150"]),

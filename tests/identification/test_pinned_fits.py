@@ -22,7 +22,6 @@ CASES = {
         "weights": None,
     },
     "robust": {"robust": "huber", "drive_inertia": True, "cutoff": 6.0},
-    "momentum": {"method": "momentum", "prior_weight": 30.0, "friction": ["viscous", "coulomb"]},
     "known": {
         "known": {("wheel", "m"): 0.4},
         "friction": ["coulomb", "spring"],

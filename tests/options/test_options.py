@@ -78,7 +78,7 @@ def quick(name):
     """What makes a fit quick, without a say in `name`."""
     out = {"diagnose": "no", "calibration": "none", "candidates": "none", "prior": "none"}
     needs, values = FIT[name].needs or (None, ())
-    if name in {"friction", "cutoff", "filtering", "method"} or "signals" in values:
+    if name in {"friction", "cutoff", "filtering"} or "signals" in values:
         del out["candidates"]  # has no effect beside some of their values
     if needs == "prior":
         del out["prior"]
@@ -224,7 +224,7 @@ RANGES = {
     "derivative_cutoff": "a number of at least 0.001 [Hz] or None",
     "drive_inertia": "True or False or None", "filter_torque": "True or False; default True",
     "sort": "True or False; default False", "plausible": "True or False; default True",
-    "diagnose": "True or False; default True", "window": "a number above 0 [s]; default 0.1",
+    "diagnose": "True or False; default True",
     "block": "a number above 0 [s]; default 0.5",
     "prior_weight": "a number of at least 1e-06 and at most 1e+06 or 'evidence' or None",
     "slack": "a number of at least 0 and at most 100; default 0.0",

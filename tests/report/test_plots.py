@@ -1,18 +1,18 @@
 """Plots: every picture draws what it says, shows itself in notebooks, and says so in words."""
 
-import re
-
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
+from feasid.core.charts import Chart, Panel, Series
 from feasid.core.errors import InputError, MissingExtraError
+from feasid.core.figures import draw
 from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.parameters.identifiability.views import identifiability_map
 from feasid.results.report.contents import PredictedLog
-from feasid.results.report.figures import Plots, label_panels, panels, style_panel
+from feasid.results.report.figures import Plots
 from feasid.results.report.robots import semi_axes
 
 pytest.importorskip("matplotlib")
@@ -46,7 +46,6 @@ def test_every_picture_is_drawn_and_shows_itself(fit, name):
     assert "<script" not in page
     assert name == "bodies" or figure.get_suptitle() or figure.legends[0].get_title().get_text()
     assert parts_outside(figure) == []
-    assert parts_outside(figure.for_paper(1)) == []
 
 
 def parts_outside(figure):
@@ -65,13 +64,11 @@ def parts_outside(figure):
 @pytest.mark.parametrize("joints", [1, 6, 30])
 def test_legends_and_labels_stay_inside_for_any_number_of_joints(joints):
     names = [f"joint_{k}_with_a_name_of_some_length" for k in range(joints)]
-    marks = {"m": ["★", "●", "○", "✕", "="] * joints, "Lxx": ["✕"] * joints}
-    figure, axes = panels(names, "curves of every joint; a text alternative", 2)
-    for name, axis in zip(names, axes, strict=False):
-        axis.plot([0, 1], [0, 1], label="as measured by the sensors of the robot")
-        style_panel(axis, name, "   (12.3 %)")
-    label_panels(figure, axes[:joints], ["time [s]"] * 2, "torque [N m], force [N]", 4)
-    for drawn in (figure, identifiability_map(marks, names)):
+    marks = {"m": ["★", "●", "○", "✕", "="] * joints, "Lxx": ["✕"] * 5 * joints}
+    curve = Series([0, 1], [0, 1], label="as measured by the sensors of the robot")
+    panels = [Panel([curve], name, "time [s]", "torque [N m], force [N]") for name in names]
+    chart = Chart("A sentence about the curves", "curves of every joint", panels)
+    for drawn in (draw(chart), draw(identifiability_map(marks, names * 5))):
         assert parts_outside(drawn) == []
 
 
@@ -120,7 +117,7 @@ def test_eigenvalues_of_the_fit_are_right_of_the_impossible(fit):
 
 
 def test_the_map_has_a_mark_per_parameter(fit):
-    marks = sum(len(c.get_offsets()) for c in fit.base.plot().axes[0].collections)
+    marks = sum(len(x.get_xdata()) for x in fit.base.plot().axes[0].get_lines())
     assert marks == fit.robot.size
 
 
@@ -130,7 +127,7 @@ def test_reduced_data_and_missing_extras_are_said(fit, monkeypatch):
     assert reduced.plot.parameters().axes
     with pytest.raises(InputError, match="pass the log"):
         reduced.plot.friction()
-    from feasid.core import display as picture
+    from feasid.core import figures as picture
 
     picture.figure_class.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
@@ -157,25 +154,14 @@ def test_a_verdict_draws_what_breaks_it():
     values[5] = 0.4
     for model, sign in ((robot, 1), (robot.with_values(values), -1)):
         verdict = feasid.check(model)
-        widths = [bar.get_width() for bar in verdict.plot().axes[0].patches]
-        assert np.sign(min(widths)) == sign
-
-
-@pytest.mark.parametrize(("columns", "inches"), [(1, 3.5), (2, 7.16)])
-def test_a_figure_takes_the_width_of_a_papers_columns(fit, columns, inches, tmp_path):
-    for figure in (fit.plot(), fit.plot.parameters(), fit.plot.bodies()):
-        figure.for_paper(columns).savefig(tmp_path / "figure.svg")
-        width = re.search(r'<svg[^>]* width="([\d.]+)pt"', (tmp_path / "figure.svg").read_text())
-        assert float(width[1]) == pytest.approx(72 * inches, abs=0.1)
-        sizes = {t.get_fontsize() for axis in figure.axes for t in axis.get_xticklabels()}
-        assert sizes <= {7.0}
-    with pytest.raises(InputError, match="1 or 2"):
-        fit.plot.eigenvalues().for_paper(3)
+        ends = [bar.get_xdata()[-1] for bar in verdict.plot().axes[0].get_lines()[:-1]]
+        assert np.sign(min(ends)) == sign
 
 
 def test_intervals_that_are_drawn_end_where_the_tables_end(fit):
-    drawn = fit.plot.parameters().axes[0].collections[0].get_segments()
+    drawn = fit.plot.parameters().axes[0].get_lines()[0].get_xdata().reshape(-1, 3)[:, :2]
     table = fit.summary().tables["base parameters"]
+    table = table[table["std. err."] > 0]
     for segment, (_, row) in zip(drawn, table.iterrows(), strict=True):
-        ends = row["value"] + row["std. err."] * segment[:, 0]
+        ends = row["value"] + row["std. err."] * segment
         np.testing.assert_allclose(ends, [row["[2.5 %"], row["97.5 %]"]], rtol=1e-6, atol=1e-9)

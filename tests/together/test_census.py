@@ -17,7 +17,7 @@ ASSIGNED = {
     "rows": {  # which rows of the log count, and how they are formed
         *("columns", "topic", "rate", "corrupt", "nan", "sort", "exclude", "measured"),
         *("cutoff", "filter_torque", "derivative_cutoff", "filtering", "rest"),
-        *("trim", "decimate", "method", "window", "robust", "block", "diagnose"),
+        *("trim", "decimate", "robust", "block", "diagnose"),
     },
 }
 """Where each option belongs; a new one is entered here, in one place."""

@@ -171,7 +171,6 @@ CASES = {
     "a constraint that the truth breaks": a_wrong_constraint,
     "the true mass is known": ends(RIGHT, "serial", "clean", "verdict", "known:true mass"),
     "bounds that exclude the description of the Z1": bounds_of_the_z1,
-    "momentum of a late log": of_a_late_log(method="momentum"),
     "robust weights of a late log": of_a_late_log(robust="huber"),
     "contact of a log with wrong gains": ends(NOT_REFUSED, "serial", "gains", "contact"),
     "contact of a log with a turned sign": contact_after_a_sign,

@@ -25,10 +25,12 @@ from feasid.applications.excitation.problem import PostureConstraint
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
 from feasid.core.arguments import Rate, array, checked_methods, number
 from feasid.core.arrays import Array, require_finite
-from feasid.core.display import Display, Displayed, Measure
-from feasid.core.errors import InputError, missing_extra
+from feasid.core.charts import RED, Chart, Panel, Series
+from feasid.core.display import Display, Displayed, Measure, truncate
+from feasid.core.errors import InputError
+from feasid.core.figures import draw
 from feasid.core.files import document_output, write_atomically
-from feasid.core.text import escape_controls, quote
+from feasid.core.text import quote
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 
@@ -113,7 +115,6 @@ def approach_times(way: Array, bounds: Bounds) -> Array:
     return np.asarray(np.maximum(PEAK_SPEED * way / speed, np.sqrt(PEAK_ACCELERATION * way / push)))
 
 
-LINE_COLOR, LIMIT_COLOR = "#4477aa", "#ee6677"
 """Paul Tol's bright palette, distinguishable for the colour-blind and in print."""
 
 PLOT_POINTS = 600  #: Points drawn per line.
@@ -411,10 +412,6 @@ class Trajectory(Displayed):
 
     def plot(self) -> Figure:
         """Positions, velocities, accelerations and torques with their limits, a row per joint."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise missing_extra("plotting", "matplotlib", "plot") from error
         t = np.linspace(0, self.period, PLOT_POINTS)
         values = dict(zip(("position", "velocity", "acceleration"), self.at(t), strict=True))
         robot = self.robot
@@ -423,26 +420,19 @@ class Trajectory(Displayed):
             values["torque"] = inverse_dynamics(robot, *self.at(t), parameters=known)
         limits = dict(self.bounds.limits_by_name())
         joints = robot.joints
-        out = Figure(figsize=(3.2 * len(values), 0.6 + 1.3 * len(joints)), layout="constrained")
-        axes = out.subplots(len(joints), len(values), sharex=True, squeeze=False)
         turning = {bool(body.motion[:3].any()) for body in robot.bodies}
-        for c, (kind, curves) in enumerate(values.items()):
-            turn, slide = UNITS[kind]
-            unit = " or ".join([turn] * (True in turning) + [slide] * (False in turning))
-            for j, joint in enumerate(joints):
-                axis = axes[j, c]
-                axis.plot(t, curves[:, j], color=LINE_COLOR, lw=1.1)
-                for edge in limits[kind][:, j]:
-                    if np.isfinite(edge):
-                        axis.axhline(edge, color=LIMIT_COLOR, lw=0.8, ls="--")
-                axis.tick_params(labelsize=7)
-                axis.margins(x=0)
-                axis.grid(alpha=0.25)
-                if c == 0:
-                    axis.set_ylabel(escape_controls(joint, keep=""), fontsize=8, parse_math=False)
-            axes[0, c].set_title(f"{kind} [{unit}]", fontsize=9)
-            axes[-1, c].set_xlabel("time [s]", fontsize=8)
-        return out
+        panels = []
+        for j, joint in enumerate(joints):
+            for kind, curves in values.items():
+                turn, slide = UNITS[kind]
+                unit = " or ".join([turn] * (True in turning) + [slide] * (False in turning))
+                edges = [float(e) for e in limits[kind][:, j] if np.isfinite(e)]
+                title, name = f"{kind} [{unit}]", truncate(joint, 16)
+                curve, lines = Series(t, curves[:, j]), [(1, edge, RED) for edge in edges]
+                panels.append(Panel([curve], title, "time [s]", name, lines=lines))
+        count, width = len(values), 3.2 * len(values)
+        title = f"The motion repeats every {self.period:.4g} s"
+        return draw(Chart(title, "the motion; dashed: limits", panels, count, 1.3, width))
 
     def summary(self) -> str:
         """A summary of the motion and its certificate."""

@@ -14,6 +14,7 @@ from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import NotEnoughDataError
+from feasid.core.figures import draw
 from feasid.core.files import document_output
 from feasid.core.notes import Note
 from feasid.identification.changes import CHANGES, JointChanges
@@ -21,7 +22,7 @@ from feasid.identification.effects.log_differences import DAILY, WIDE
 from feasid.identification.estimation.noise import estimate_noise
 from feasid.identification.regression.folds import triangularise
 from feasid.identification.regression.triangle import Reduced, relative_errors
-from feasid.results.report.figures import draw_changes
+from feasid.results.report.figures import changes_chart
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
 
@@ -57,19 +58,13 @@ class Drift(Displayed, JointChanges):
         -------
         matplotlib.figure.Figure
         """
-        return draw_changes(self)
+        return draw(changes_chart(self))
 
     @document_output
     def report(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write one self-contained HTML page.
-
-        Raises
-        ------
-        MissingExtraError
-            Names the extra that pictures need.
-        """
+        """Write one self-contained HTML page."""
         last = self.drift.loc[[self.names[-1]]].reset_index("joint")
-        write_page(path, self.display(), self.plot(), last, overwrite)
+        write_page(path, self.display(), changes_chart(self), last, overwrite)
 
     def display(self) -> Display:
         """The robot, how its last log differs, and what stands out."""

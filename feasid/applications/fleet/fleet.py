@@ -14,9 +14,11 @@ from feasid.applications.fleet.standing_out import describe_deviation, find_stan
 from feasid.applications.fleet.type_model import TypeEquations, TypeModel, find_type, type_prior
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
+from feasid.core.charts import BLUE, GREY, PALETTE, RED, Chart, Panel, Series
 from feasid.core.codec import TRANSIENT, kinds
-from feasid.core.display import Display, Displayed, Measure, new_figure, plain
+from feasid.core.display import Display, Displayed, Measure, plain
 from feasid.core.errors import FeasidError, InputError, NotEnoughDataError, OutputError
+from feasid.core.figures import draw
 from feasid.core.files import document_output
 from feasid.core.notes import Note
 from feasid.core.progress import step
@@ -106,41 +108,47 @@ class Fleet(Displayed):
         -------
         matplotlib.figure.Figure
         """
-        names = [plain(name) for name in self.numbers]
-        width = max(7.0, 0.45 * len(names) + 3.0)
-        figure = new_figure(width, 6.0, f"errors and friction of {len(names)} robots")
-        upper, lower = figure.subplots(2, 1, sharex=True)
-        shown = {"alone": "fit alone", "error": "fit in the fleet",
-                 "predicted": "predicted on all motions"}  # fmt: skip
-        table = 100.0 * self.table[[*shown]]
-        for (column, label), marker in zip(shown.items(), "osx", strict=True):
-            upper.plot(range(len(names)), table[column], marker, label=label)
-        upper.set_yscale("log")
-        upper.yaxis.set_major_formatter("{x:g}")
-        upper.yaxis.set_minor_formatter("{x:g}")
-        upper.set_ylabel("torque error [%]")
-        upper.legend(loc="best", fontsize="small")
-        for place, (name, factors) in enumerate(self.friction.items()):
-            color = "#b3261e" if name in self.outliers else "#4477aa"
-            lower.plot([place] * len(factors), factors, "o", color=color, alpha=0.7)
-        lower.axhline(1.0, color="#888888", linewidth=0.8)
-        lower.set_ylabel("Coulomb friction\nover the type's, by joint")
-        lower.set_xticks(range(len(names)), names, rotation=60 if len(names) > 8 else 0)
-        return figure
+        return draw(self.chart())
+
+    def chart(self) -> Chart:
+        """Errors and friction of every robot, which `plot` draws."""
+        names, table = [*self.numbers], 100.0 * self.table[["alone", "error", "predicted"]]
+        labels = ("fit alone", "fit in the fleet", "predicted on all motions")
+        places = np.arange(len(names))
+        errors = [
+            Series(places, table[column], color, label, mark)
+            for column, label, color, mark in zip(
+                table, labels, (GREY, BLUE, RED), "osx", strict=True
+            )
+        ]
+        rubbing = [joint for joint, term in self.robot.parameter_names if term == "fc"]
+        friction = np.array([*self.friction.values()])
+        joints = [
+            Series(places, factors, PALETTE[k % len(PALETTE)], f"joint {joint}", "o", opacity=0.7)
+            for k, (joint, factors) in enumerate(zip(rubbing, friction.T, strict=True))
+        ]
+        worst = table["error"].idxmax()
+        said = "Coulomb friction over the type's"
+        return Chart(
+            f"{worst} misses {table['error'].max():.2g} % of the torque, the most of {len(names)} "
+            "robots",
+            "errors of every robot, alone and in the fleet, and its friction over the type's",
+            [
+                Panel(errors, left="torque error [%]", scales=("", "log"), names=(names, ())),
+                Panel(joints, left=said, names=(names, ()), lines=((1, 1.0, GREY),)),
+            ],
+            columns=1,
+            height=2.7,
+            width=max(7.0, 0.45 * len(names) + 3.0),
+        )
 
     @document_output
     def report(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write one self-contained HTML page of all robots.
-
-        Raises
-        ------
-        MissingExtraError
-            Names the extra that pictures need.
-        """
+        """Write one self-contained HTML page of all robots."""
         table = self.table.rename(index=plain)
         errors = ["alone", "error", "predicted"]
         table[errors] = table[errors].map(lambda value: f"{100 * value:.3g} %")
-        write_page(path, self.display(), self.plot(), table, overwrite)
+        write_page(path, self.display(), self.chart(), table, overwrite)
 
     def display(self) -> Display:
         """A short display of the fleet."""

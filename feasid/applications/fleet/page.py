@@ -6,21 +6,31 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feasid.core.display import Display, plain, svg
+from feasid.core import charts
+from feasid.core.display import Display, plain
 from feasid.core.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
-STYLE = "<style>body{font:15px sans-serif;margin:2em}td,th{padding:.2em .8em}</style>"
+STYLE = (
+    "<style>:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:1rem auto;"
+    "max-width:70rem;padding:0 1rem}td,th{padding:.2em .8em}.scroll{overflow-x:auto}"
+    f"h1{{font-size:1.4rem}}{charts.STYLE}</style>"
+)
 
 
 def write_page(
-    path: str | Path, shown: Display, figure: Figure, table: pd.DataFrame, overwrite: bool
+    path: str | Path, shown: Display, chart: charts.Chart, table: pd.DataFrame, overwrite: bool
 ) -> None:
     """Write the page to a file."""
     cells, title = table.to_html(border=0, float_format="{:.3g}".format), escape(plain(shown.title))
-    head = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{title}</title>"
-    text = f"{head}{STYLE}<h1>{title}</h1>{shown.html()}{svg(figure)}{cells}</html>"
+    head = (
+        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{title}</title>"
+        "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+    )
+    text = (
+        f"{head}{STYLE}<main>{shown.html('h1')}<h2>{escape(plain(chart.title))}</h2>"
+        f"{charts.svg(chart)}<div class='scroll' tabindex='0'>{cells}</div></main></html>"
+    )
     write_atomically(path, text.encode(), overwrite=overwrite)

@@ -14,8 +14,9 @@ import numpy as np
 from feasid.applications.online.acceptance import OnlineEstimate
 from feasid.applications.online.online_fit import OnlineFit
 from feasid.core.arguments import checked, checked_methods
-from feasid.core.display import new_figure
+from feasid.core.charts import BLUE, GREEN, GREY, YELLOW, Chart, Panel, Series
 from feasid.core.errors import InputError, OutputError, did_you_mean
+from feasid.core.figures import draw
 from feasid.core.files import write_atomically
 from feasid.core.text import quote
 from feasid.logs.recording import Recording, read_signals
@@ -103,19 +104,25 @@ class Replay:
         OutputError
             The path cannot be written, or its suffix is not that of a picture.
         """
-        table, figure = self.table, new_figure(8, 5, "R2, errors of prediction and the gate")
-        top, bottom = figure.subplots(2, 1, sharex=True)
-        top.semilogy(table.index, table["error"], label="identified, predicted before it is learnt")
-        top.semilogy(table.index, table["nominal_error"], label="nominal")
-        top.set_ylabel("error of prediction / noise")
-        bottom.plot(table.index, table["r2"].clip(lower=0.0), label="R2")
-        bottom.fill_between(table.index, 0, 1, where=table["open"], alpha=0.15, label="gate open")
-        for axis in (top, bottom):
-            for change in self.online.changes:
-                axis.axvline(change.time, color="k", ls=":", lw=0.8)
-            axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
-        bottom.set_xlabel("time [s]")
-        out = io.BytesIO()
+        table, t = self.table, self.table.index.to_numpy()
+        changes = [(0, change.time, GREY) for change in self.online.changes]
+        errors = [
+            Series(t, table["error"], BLUE, "identified, predicted before it is learnt"),
+            Series(t, table["nominal_error"], YELLOW, "nominal"),
+        ]
+        gate = [
+            Series(t, table["r2"].clip(lower=0.0), BLUE, "R2"),
+            Series(t, np.where(table["open"], 1.0, 0.0), GREEN, "gate open (1) or closed (0)"),
+        ]
+        share = 100.0 * table["open"].mean()
+        said = "error of prediction / noise"
+        panels = [
+            Panel(errors, "", "time [s]", said, ("", "log"), lines=changes),
+            Panel(gate, "", "time [s]", lines=changes),
+        ]
+        title = f"The gate is open {share:.0f} % of the time"
+        shows = "R2, errors of prediction and the gate over time; dashed: changes"
+        figure, out = draw(Chart(title, shows, panels, 1, 2.4, 8)), io.BytesIO()
         ending = Path(path).suffix[1:].lower() or "png"
         if ending not in figure.canvas.get_supported_filetypes():
             raise OutputError(f"{path}: no picture format {ending!r}; use .png, .svg or .pdf")

@@ -23,18 +23,8 @@ import numpy.typing as npt
 
 from feasid.core.arguments import array, checked, checked_methods, count, one_per
 from feasid.core.arrays import Array
-from feasid.core.display import (
-    BLUE,
-    GREY,
-    RED,
-    Display,
-    Displayed,
-    Measure,
-    add_title,
-    new_figure,
-    plain,
-    truncate,
-)
+from feasid.core.charts import BLUE, GREY, RED, Chart, Panel, Series
+from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError, NotEnoughDataError
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
@@ -196,25 +186,33 @@ class Simulation(Displayed):
         MissingExtraError
             Without matplotlib.
         """
+        from feasid.core.figures import draw
+
+        return draw(self.chart())
+
+    def chart(self) -> Chart:
+        """The errors that `plot` draws."""
         drawn = [
-            (self.name, self.rms, BLUE),
-            (self.reference, self.reference_rms, RED),
-            ("the fit's residual, moved in time", self.noise_rms, GREY),
+            (self.name, self.rms, BLUE, "o"),
+            (self.reference, self.reference_rms, RED, "s"),
+            ("the fit's residual, moved in time", self.noise_rms, GREY, "^"),
         ]
         last, places = self.horizons[-1], np.arange(len(self.joints))
-        figure = new_figure(11, 3.2, f"simulation errors after {last:g} s per joint")
-        axis = figure.subplots()
-        for k, (label, values, color) in enumerate(drawn):
-            seen = np.where(np.isfinite(values[-1]), values[-1], np.nan)
-            if np.isfinite(seen).any():
-                axis.plot(places + 0.2 * (k - 1), seen, "os^"[k], color=color, label=plain(label))
-        axis.set_yscale("log")
-        axis.set_xticks(
-            places, [truncate(j, 16) for j in self.joints], fontsize=8, parse_math=False
+        series = [
+            Series(places + 0.2 * k, values[-1], color, label, mark)
+            for k, (label, values, color, mark) in enumerate(drawn, -1)
+            if np.isfinite(values[-1]).any()
+        ]
+        worst = int(np.argmax(np.nan_to_num(self.rms[-1], posinf=np.inf)))
+        panel = Panel(series, "", "", "RMS error [rad, m]", ("", "log"), (self.joints, ()))
+        return Chart(
+            f"{self.joints[worst]} is {1e3 * self.rms[-1, worst]:.3g} m{self.units[worst]} off "
+            f"after {last:g} s, the most of all joints",
+            "simulation errors per joint",
+            [panel],
+            columns=1,
+            height=2.6,
         )
-        axis.set_ylabel("RMS error [rad, m]", fontsize=9)
-        add_title(figure, axis)
-        return figure
 
     def display(self) -> Display:
         """The longest horizon, joint by joint."""

@@ -21,7 +21,7 @@ from feasid.identification.regression.equations import EquationReducer
 from feasid.identification.regression.folds import sum_strata, triangularise
 from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.identification.regression.rows import RowFormer
-from feasid.identification.regression.triangle import Reduced, Reducer
+from feasid.identification.regression.triangle import Reduced
 from feasid.logs.derivatives import EQUATION_CUTOFF
 from feasid.logs.motion import Motion
 from feasid.robot.description import Robot
@@ -65,47 +65,23 @@ WEIGHTS: dict[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey}
 def reduce_blocks(
     motions: Iterable[Motion], robot: Robot, columns: Sequence[int], seconds: float = SECONDS
 ) -> list[TimeBlock]:
-    """Cut prepared runs into blocks of time and reduce each by itself."""
-    motions = list(motions)
-    if motions and motions[0].filtering == "equations":
-        return _equation_blocks(motions, robot, columns, seconds)
-    blocks = []
-    for source, run in ((motion, run) for motion in motions for run in motion.runs):
-        if source.cutoff:
-            _check_length(seconds, 1.0 / source.cutoff, source.cutoff)
-        size = max(1, round(seconds * run.rate)) if np.isfinite(run.rate) else len(run)
-        for start in range(0, len(run), size):
-            part = slice(start, min(start + size, len(run)))
-            reducer = Reducer(robot, columns)
-            reducer.add(run.q[part], run.dq[part], run.ddq[part], run.tau[part])
-            first, last = float(run.t[part][0]), float(run.t[part][-1])
-            reduced = reducer.result(source.notes, source.cutoff)
-            blocks.append(TimeBlock(run.label, first, last, reduced))
-    return blocks
-
-
-def _check_length(seconds: float, memory: float, cutoff: float) -> None:
-    """Refuse blocks that share all their samples with their neighbours."""
-    if seconds < memory:
-        least = np.ceil(100 * memory) / 100
-        raise InputError(
-            f"a block of {seconds:g} s is shorter than the filter at {cutoff:g} Hz, whose memory "
-            f"is {memory:.2g} s: give block={least:.2f} or more, or a higher cutoff",
-            block=seconds,
-        )
-
-
-def _equation_blocks(
-    motions: Sequence[Motion], robot: Robot, columns: Sequence[int], seconds: float
-) -> list[TimeBlock]:
-    """Blocks of equations behind their low-pass, each of the kept rows of its own time."""
+    """Cut prepared runs into blocks of time: equations of the kept rows, behind their low-pass."""
     blocks = []
     for motion in motions:
         former = RowFormer(robot, columns, motion.cutoff or EQUATION_CUTOFF)
         new_reducer = partial(EquationReducer, robot, columns, former.cutoff)
         for run in motion.runs:
             window = GaussianLowPass(former.cutoff, run.rate)
-            _check_length(seconds, (2 * window.half_width + 1) / run.rate, former.cutoff)
+            memory = (2 * window.half_width + 1) / run.rate
+            if seconds < memory:
+                # Blocks would share all their samples with their neighbours.
+                least = np.ceil(100 * memory) / 100
+                raise InputError(
+                    f"a block of {seconds:g} s is shorter than the filter at {former.cutoff:g} Hz, "
+                    f"whose memory is {memory:.2g} s: give block={least:.2f} or more, or a higher "
+                    "cutoff",
+                    block=seconds,
+                )
             parts = defaultdict[int, EquationReducer](new_reducer)
             length = max(seconds, 1.0 / run.rate)
             rows = former.rows_of(run)

@@ -39,7 +39,7 @@ class RunRows:
     raw: list[Array]  #: See `filtered`.
     slope: Array  #: Shape (dof, M): time derivative of the filtered torque.
     slowness: Array  #: Shape (dof, M).
-    window: GaussianLowPass | None = None  #: None for equations of windows of momentum.
+    low_pass: GaussianLowPass
 
     @classmethod
     def concat(cls, groups: Sequence[RunRows]) -> RunRows:
@@ -72,7 +72,7 @@ class RunRows:
         """Some of the rows."""
         filtered, raw = ([x[:, rows] for x in part] for part in (self.filtered, self.raw))
         slope, slowness = self.slope[:, rows], self.slowness[:, rows]
-        return RunRows(self.run, self.samples[rows], filtered, raw, slope, slowness, self.window)
+        return RunRows(self.run, self.samples[rows], filtered, raw, slope, slowness, self.low_pass)
 
     def with_torques(self, filtered: Array, raw: Array) -> RunRows:
         """The same with other torques, behind the low-pass and without it, (dof, M)."""
@@ -89,20 +89,15 @@ class RunRows:
         tau = np.ascontiguousarray(run.tau.T)
         rows = self.with_torques(self.filter_signal(tau), tau[:, self.samples])
         part = tau[:, self.sample_slice]
-        slope = self._low_pass.derivative_filter.filter_rows(part, len(self.samples))
+        slope = self.low_pass.derivative_filter.filter_rows(part, len(self.samples))
         return replace(rows, run=run, slope=slope)
 
     # -- further signals of the run, at the same rows ------------------------------------------
 
     @property
-    def _low_pass(self) -> GaussianLowPass:
-        assert self.window is not None  # momentum has no further signals
-        return self.window
-
-    @property
     def sample_slice(self) -> slice:
         """Range of samples on which the rows depend."""
-        half = self._low_pass.half_width
+        half = self.low_pass.half_width
         return slice(int(self.samples[0]) - half, int(self.samples[-1]) + half + 1)
 
     @property
@@ -112,23 +107,23 @@ class RunRows:
         The low-pass leaves little of what lies beyond its cut-off, and a column's own error
         changes an effect's size by as much.
         """
-        return self._low_pass.largest_decimation(self._low_pass.cutoff)
+        return self.low_pass.largest_decimation(self.low_pass.cutoff)
 
     def filter_signal(self, signal: Array) -> Array:
         """Rows of a signal (k, N) that is given at all samples, shape (k, M)."""
         part = np.ascontiguousarray(signal[:, self.sample_slice])
-        return self._low_pass.decimating_filter().filter_rows(part, len(self.samples))
+        return self.low_pass.decimating_filter().filter_rows(part, len(self.samples))
 
     def filter_smooth_function(self, function: Callable[..., Array], *signals: Array) -> Array:
         """Rows of a function (k, n) of signals (n, dof) that is as smooth as the motion."""
         values = function(*map(self.decimate, signals))
-        return self._low_pass.decimating_filter(self.smooth_spacing).filter_rows(
+        return self.low_pass.decimating_filter(self.smooth_spacing).filter_rows(
             np.ascontiguousarray(values), len(self.samples)
         )
 
     def decimate(self, signal: Array) -> Array:
         """The samples of a signal (N, dof) at which smooth functions are computed."""
-        first = self._low_pass.half_width % self.smooth_spacing
+        first = self.low_pass.half_width % self.smooth_spacing
         return signal[self.sample_slice][first :: self.smooth_spacing]
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from feasid.certificate import exact
 from feasid.core.arguments import UnfitError, as_numbers, checked_methods
 from feasid.core.arrays import Array
-from feasid.core.display import BLUE, RED, Display, Displayed, Measure, new_figure, truncate
+from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError
 from feasid.core.text import quote
 from feasid.options.complete import complete_options, document_options, select_options
@@ -307,19 +307,25 @@ class Verdict(Displayed):
 
         Needs the extra "plot".
         """
+        from feasid.core.charts import BLUE, GREY, RED, Chart, Panel, Series
+        from feasid.core.figures import draw
+
         margins = self.margins or {k: -v for k, v in self.weights.items()} or {"all": self.margin}
         margins = dict(sorted(margins.items(), key=lambda item: item[1]))
-        figure = new_figure(8, 1 + 0.25 * len(margins), f"{self.status}: margins of constraints")
-        axis = figure.add_subplot()
-        colors = [RED if value <= 0 else BLUE for value in margins.values()]
-        axis.barh([truncate(name, LONGEST) for name in margins], [*margins.values()], color=colors)
-        axis.invert_yaxis()
-        axis.set_xscale("symlog", linthresh=LINEAR)
-        axis.axvline(0, color="black", lw=0.8)
+        bars = [
+            Series([0.0, value], [row, row], RED if value <= 0 else BLUE, width=7)
+            for row, value in enumerate([*margins.values()][::-1])
+        ]
         said = "margin" if self.margins or not self.weights else "weight in the proof (negative)"
-        axis.set_xlabel(f"{said}, in units of each body's mass and length")
-        axis.set_title(self.status)
-        return figure
+        panel = Panel(
+            bars,
+            below=f"{said}, in units of each body's mass and length",
+            scales=(LINEAR, ""),
+            names=((), [*margins][::-1]),
+            lines=((0, 0.0, GREY),),
+        )
+        height = 0.5 + 0.25 * len(margins)
+        return draw(Chart(self.status, "margins of constraints", [panel], 1, height, 8))
 
     @cached_property
     def weights(self) -> dict[str, float]:

@@ -287,7 +287,9 @@ class BaseParameters(IdentifiedParameters, Displayed):
 
     def plot(self) -> Figure:
         """A figure of `table`. Needs the extra "plot"."""
-        return identifiability_map(symbol_rows(self), parameter_owners(self.robot))
+        from feasid.core.figures import draw
+
+        return draw(identifiability_map(symbol_rows(self), parameter_owners(self.robot)))
 
     def display(self) -> Display:
         """The count, the verification, and as many combinations as fit on the screen."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from feasid.core.display import BLUE, CYAN, GREEN, GREY, add_title, new_figure, truncate
 from feasid.core.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.invariant_subspaces import column_basis
 from feasid.parameters.identifiability.parameters import (
@@ -28,7 +27,7 @@ from feasid.robot.inertia import RPNA, SYMBOLS
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from feasid.core.charts import Chart
 
 Wanted: TypeAlias = "str | tuple[str, str] | Mapping[Any, float]"
 """A parameter, or a sum of some: "forearm.m", ("forearm", "m"), "m3", "forearm.m + 2 hand.m",
@@ -200,37 +199,30 @@ def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
     )
 
 
-MARK_STYLES = {
-    "★": ("known alone", GREEN, "*"),
-    "●": ("leading term of a combination", BLUE, "o"),
-    "○": ("in combinations led by others", CYAN, "$\\circ$"),
-    "✕": ("not at all", GREY, "x"),
-    "=": ("given", GREY, "_"),
-}
+def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]) -> Chart:
+    """The marks of `feasid.parameters.identifiability.views.symbol_rows` as a chart."""
+    from feasid.core.charts import BLUE, CYAN, GREEN, GREY, Chart, Panel, Series
 
-
-def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]) -> Figure:
-    """The marks of `feasid.parameters.identifiability.views.symbol_rows` as a picture."""
-    symbols = [*rows]
-    figure = new_figure(
-        max(4.0, 1.6 + 0.42 * len(owners)),
-        1.9 + 0.26 * len(symbols),
+    marks, series = np.array([*rows.values()])[::-1], []
+    for mark, label, color, shape in (
+        ("★", "known alone", GREEN, "*"),
+        ("●", "leading term of a combination", BLUE, "o"),
+        ("○", "in combinations led by others", CYAN, "ring"),
+        ("✕", "not at all", GREY, "x"),
+        ("=", "given", GREY, "_"),
+    ):
+        y, x = np.nonzero(marks == mark)
+        if len(x):
+            series.append(Series(x, y, color, label, shape))
+    unseen = int((marks == "✕").sum())
+    return Chart(
+        f"{marks.size - unseen} of {marks.size} parameters act on the torques",
         "what can be known of each parameter",
+        [Panel(series, names=(owners, [*rows][::-1]))],
+        columns=1,
+        height=1.3 + 0.26 * len(rows),
+        width=max(4.0, 1.6 + 0.42 * len(owners)),
     )
-    axis = figure.subplots()
-    for mark, (label, color, shape) in MARK_STYLES.items():
-        places = [(x, y) for y, s in enumerate(symbols) for x, m in enumerate(rows[s]) if m == mark]
-        if places:
-            x, y = zip(*places, strict=True)
-            axis.scatter(x, y, s=45, marker=shape, color=color, label=label, lw=1.2)
-    axis.set_xticks(range(len(owners)), [truncate(o, 24) for o in owners], rotation=60, ha="right",
-                    rotation_mode="anchor", fontsize=8, parse_math=False)  # fmt: skip
-    axis.set_yticks(range(len(symbols)), symbols, fontsize=8)
-    axis.invert_yaxis()
-    axis.grid(alpha=0.2)
-    axis.margins(x=0.5 / max(len(owners), 2), y=0.04)
-    add_title(figure, axis)
-    return figure
 
 
 def as_dict(base: IdentifiedParameters) -> dict[str, Any]:

@@ -11,15 +11,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
-import warnings
 from collections.abc import Mapping, Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from feasid import __version__
+from feasid.core.arrays import Array
+from feasid.core.charts import PALETTE, STYLE, svg
 from feasid.core.display import plain
 from feasid.core.errors import InputError, missing_extra
 from feasid.core.files import check_writable, with_ending, write_atomically, write_together
@@ -29,14 +30,12 @@ from feasid.identification.prediction import errors_on_log, simulate_fit
 from feasid.identification.regression.reduce import measured_rows, open_sources
 from feasid.logs.recording import Recording
 from feasid.results.report.contents import SCHEMA, VERSION, report_contents
-from feasid.results.report.figures import SKINS, Plots
+from feasid.results.report.figures import eigenvalue_chart, friction_chart, parameter_chart
 from feasid.results.report.robots import HALF_WIDTH, robot_drawings
 from feasid.results.report.summary import summary
 from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from feasid.identification.assessment.simulation import Simulation
 
 WIDTH, HEIGHT = 1000, 240
@@ -52,49 +51,31 @@ def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     name to SVG path data in units of the picture, and ``x`` and ``y``, the ranges that correspond
     to width and height.
     """
-    times = [float(t) for run in runs for t in run["t"]]
-    if not times:
+    if not any(len(run["t"]) for run in runs):
         return {"paths": {}, "x": (0.0, 1.0), "y": (-1.0, 1.0), "size": (WIDTH, HEIGHT)}
-    curves = {
-        "measured": [[*map(float, run["measured"])] for run in runs],
-        "predicted": [[*map(float, run["predicted"])] for run in runs],
-    }
-    pairs = zip(curves["measured"], curves["predicted"], strict=True)
-    curves["difference"] = [[a - b for a, b in zip(m, p, strict=True)] for m, p in pairs]
-    values = [v for runs_of in curves.values() for run in runs_of for v in run]
-    low, high = min(values), max(values)
+    times, measured, predicted = (
+        [np.asarray(run[name], float) for run in runs] for name in ("t", "measured", "predicted")
+    )
+    difference = [a - b for a, b in zip(measured, predicted, strict=True)]
+    curves = {"measured": measured, "predicted": predicted, "difference": difference}
+    (start, end), (low, high) = (
+        (float(min(values)), float(max(values)))
+        for values in (np.concatenate(times), np.concatenate([*measured, *predicted, *difference]))
+    )
     extra = ROOM * (high - low) or 1.0
-    x, y = (min(times), max(max(times), min(times) + 1e-9)), (low - extra, high + extra)
-    wide, high = WIDTH / (x[1] - x[0]), HEIGHT / (y[1] - y[0])
+    x, y = (start, max(end, start + 1e-9)), (low - extra, high + extra)
+    wide, tall = WIDTH / (x[1] - x[0]), HEIGHT / (y[1] - y[0])
 
-    def path_of(t: Sequence[float], v: Sequence[float]) -> str:
-        pairs = zip(t, v, strict=True)
-        return "M" + " ".join(f"{(a - x[0]) * wide:.1f},{(y[1] - b) * high:.1f}" for a, b in pairs)
+    def path_of(t: Array, values: Array) -> str:
+        places = zip((wide * (t - x[0])).tolist(), (tall * (y[1] - values)).tolist(), strict=True)
+        return "M" + " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
 
-    starts = [[*map(float, run["t"])] for run in runs]
-    return {
-        "paths": {
-            name: "".join(path_of(t, v) for t, v in zip(starts, parts, strict=True))
-            for name, parts in curves.items()
-        },
-        "x": x,
-        "y": y,
-        "size": (WIDTH, HEIGHT),
-    }
+    paths = {k: "".join(map(path_of, times, parts)) for k, parts in curves.items()}
+    return {"paths": paths, "x": x, "y": y, "size": (WIDTH, HEIGHT)}
 
-
-PICTURES = {
-    "parameters": "Base parameters with intervals, compared with the description and least squares",
-    "eigenvalues": "How far every body is from an infeasible one",
-}
-"""Plots of a fit that a page shows, and friction where there are samples."""
-
-DPI = 80  #: Dots per inch of pictures in a page.
-
-MISSING_GLYPH = "Glyph .* missing from font"
-"""Matplotlib's warning of a character that its font cannot draw."""
 
 DUST = 1e-6  #: Share of a column's largest number below which another is a zero that a solver left.
+PARAMETER_ROWS = 20  #: Base parameters of the page's chart; its table has all.
 REPORT_WINDOWS = 24  #: Windows of the log that a page simulates.
 
 
@@ -128,16 +109,15 @@ def write_report(
         except InputError as error:
             simulation = str(error)
     told = report_contents(fit, tested, tests, fitted, command, simulation)
-    plots = Plots(fit)
-    figures = {caption: getattr(plots, name)() for name, caption in PICTURES.items()}
     drawn = next((log for log in fitted if isinstance(log, Recording)), None)
-    if drawn is not None and measured_rows(fit.reduced).all():
-        figures["Friction: what rigid bodies do not explain, and the fitted law"] = plots.friction(
-            drawn
-        )
-    if not isinstance(simulation, str):
-        figures["Simulation: errors of windows of the log, joint by joint"] = simulation.plot()
-    pictures = [_encode_figure(figure, caption) for caption, figure in figures.items()]
+    has_torques = drawn is not None and measured_rows(fit.reduced).all()
+    charts = [
+        *([friction_chart(fit, drawn)] if has_torques else []),
+        parameter_chart(fit, PARAMETER_ROWS),
+        eigenvalue_chart(fit),
+        *([simulation.chart()] if not isinstance(simulation, str) else []),
+    ]
+    pictures = [{"title": chart.title, "shows": chart.shows, "svg": svg(chart)} for chart in charts]
     page = _render(template, "page.html", told, pictures, str(summary(fit, tested)))
     data = json.dumps(told, allow_nan=False).encode()
     write_together({path: page.encode(), numbers: data}, overwrite=overwrite)
@@ -212,37 +192,19 @@ def _render(
     return str(
         page.render(
             told=told,
-            style=Markup(_read_page_file("page.css")),
+            style=Markup(_read_page_file("page.css") + STYLE),
             script=Markup(script),
             digest=digest,
             drawing=torque_curves,
             robot_drawings=robot_drawings,
             half=HALF_WIDTH,
-            skins=SKINS,
+            skins=PALETTE,
             pictures=pictures,
             text=text,
             version=__version__,
             **more,
         )
     )
-
-
-def _encode_figure(figure: Figure, caption: str) -> dict[str, str]:
-    """A figure as data; the caption reports characters that the font lacks."""
-    import io
-
-    buffer = io.BytesIO()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.filterwarnings("always", MISSING_GLYPH, UserWarning)
-        figure.savefig(buffer, format="png", dpi=DPI)
-    missing = [w for w in caught if re.match(MISSING_GLYPH, str(w.message))]
-    for other in caught:
-        if other not in missing:
-            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    if missing:
-        caption += " (boxes stand for characters that the font of figures lacks)"
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return {"caption": caption, "alt": escape(str(figure.get_label())), "data": data}
 
 
 def _format_number(value: Any, form: str = ".4g", column: Sequence[Any] = ()) -> str:
