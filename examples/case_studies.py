@@ -173,7 +173,7 @@ def plot(fits: dict[str, PseudoInverseFit], played: feasid.Replay, prefix: str) 
         axis.set_ylabel("computed [N m]", fontsize=8)
     figure.tight_layout()
     figure.savefig(f"{prefix}_pendulum.png", dpi=80)
-    played.plot(f"{prefix}_leg.png")
+    played.plot().savefig(f"{prefix}_leg.png", dpi=80)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ settings.load_profile("any machine")  # how long an example takes is no property
 OPTIONAL = {
     *("dask", "distributed", "example-robot-data", "flint", "gymnasium", "h5py", "importlinter"),
     *("jinja2", "pxr"),
-    *("matplotlib", "mujoco", "nbclient", "pinocchio", "polars", "pyarrow", "rich", "rosbags"),
+    *("matplotlib", "mujoco", "nbclient", "pinocchio", "polars", "pyarrow", "rosbags"),
 }
 """Modules and distributions without which tests are skipped instead of collection stopping."""
 

@@ -55,7 +55,6 @@ GROUPS = {
         "export": "generate C code: dynamics, mass matrix, regressor",
     },
     "other": {
-        "models": "list joint terms and log errors with their cross-validation gains",
         "verify": "verify a certificate without a solver",
         "completion": "print a completion script for bash, zsh or fish",
     },
@@ -65,7 +64,7 @@ GROUPS = {
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 SHARED_MODULES = {
-    **dict.fromkeys(("models", "demo"), "fit"),
+    "demo": "fit",
     **dict.fromkeys(("check", "compare"), "check"),
     **dict.fromkeys(("payload", "torque-constants"), "loads"),
     **dict.fromkeys(("diagnose", "reduce", "replay"), "logs"),

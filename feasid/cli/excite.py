@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
-from pathlib import Path
 from typing import Any
 
 from feasid.cli.options import parse_locks, parse_vector
-from feasid.cli.output import add_output, print_json, redirect_sentences
-from feasid.core.errors import InputError, require
-from feasid.core.files import check_outputs, write_atomically
+from feasid.cli.output import (
+    add_output,
+    check_picture,
+    print_json,
+    redirect_sentences,
+    write_picture,
+)
+from feasid.core.errors import InputError
+from feasid.core.files import check_outputs
 from feasid.robot.joint_terms import FRICTION
 
 LIMITS = ("position", "velocity", "acceleration", "jerk", "torque")
@@ -71,8 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     outputs = {"--out": arguments.out, "--ros": arguments.ros, "--plot": arguments.plot}
     inputs = [arguments.robot, *arguments.given]
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
-    if arguments.plot:
-        require("plotting", "plot", "matplotlib")
+    check_picture(arguments.plot)
     robot = load_robot(
         arguments.robot, lock=parse_locks(arguments.lock), gravity=parse_vector(arguments.gravity)
     )
@@ -96,10 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.ros:
             motion.to_ros(arguments.ros, overwrite=arguments.overwrite)
         if arguments.plot:
-            buffer = io.BytesIO()
-            kind = Path(arguments.plot).suffix.lstrip(".") or "png"
-            motion.plot().savefig(buffer, format=kind)
-            write_atomically(arguments.plot, buffer.getvalue(), overwrite=arguments.overwrite)
+            write_picture(motion.plot(), arguments.plot, overwrite=arguments.overwrite)
     if arguments.json:
         proof = motion.certificate
         told = {"robot": robot.name, "period": motion.period, "limits_kept": proof.limits_hold}

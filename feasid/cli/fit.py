@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from feasid.cli.saved_fits import ranges_as_data
 from feasid.core.errors import InputError, require
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.core.progress import step
-from feasid.options.tables import FitOptions, ReduceOptions
+from feasid.options.tables import FitOptions
 from feasid.robot.formats.programs import PROGRAMS
 from feasid.robot.formats.sidecar import sidecar_path
 
@@ -175,29 +175,6 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     if arguments.report:
         require("writing a report", "report", "jinja2")
-
-
-def add_models_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid models``."""
-    parser.add_argument("logs", nargs="+", metavar="LOG", help="CSV, Parquet, NPZ, bags, reduced")
-    add_robot_arguments(parser)
-    add_output(parser)
-    add_options(parser, ReduceOptions)
-
-
-def run_models(arguments: argparse.Namespace) -> int:
-    """Print the effects and joint terms that a fit's search tested, and their gains."""
-    options = read_options(arguments, ReduceOptions, "feasid models")
-    from feasid.results.fit import fit
-
-    robot = read_robot(arguments)
-    result = fit(arguments.logs, robot, diagnose=False, **options)
-    if arguments.json:
-        print_json("models", {"selection": [asdict(entry) for entry in result.selected]})
-    else:
-        table = result.selection
-        print("nothing was tried" if table.empty else table.to_string(index=False, na_rep=""))
-    return 0
 
 
 DEMO_MORE = "more: --verbose for tables and notes"

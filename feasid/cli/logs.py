@@ -19,7 +19,14 @@ from feasid.cli.options import (
     read_robot,
     robot_words,
 )
-from feasid.cli.output import add_output, print_json, redirect_sentences, spell_as_arguments
+from feasid.cli.output import (
+    add_output,
+    check_picture,
+    print_json,
+    redirect_sentences,
+    spell_as_arguments,
+    write_picture,
+)
 from feasid.core.errors import InputError, LogError
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
 from feasid.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
@@ -180,8 +187,7 @@ def run_replay(arguments: argparse.Namespace) -> int:
     """
     if arguments.plot:
         check_writable(arguments.plot, overwrite=arguments.overwrite)
-        if Path(arguments.plot).suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise InputError("--plot takes a file that ends in .png, .svg or .pdf")
+        check_picture(arguments.plot)
     options = read_options(arguments, ReplayOptions, "feasid replay")
     robot = with_shared_motors(read_robot(arguments), options.pop("couplings", None))
     from feasid.applications.online.replay import replay
@@ -198,7 +204,7 @@ def run_replay(arguments: argparse.Namespace) -> int:
             print(f"{count} samples {cause}")
         print(played.estimates[-1].verified)
         if arguments.plot:
-            played.plot(arguments.plot)
+            write_picture(played.plot(), arguments.plot, overwrite=arguments.overwrite)
             print(f"wrote {arguments.plot}")
     if arguments.json:
         estimates = [

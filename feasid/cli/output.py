@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import argparse
 import ast
+import io
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid import __version__
 from feasid.cli.options import argument_name, as_arguments
-from feasid.core.display import Display
+from feasid.core.display import LOUD, Display
+from feasid.core.errors import InputError, require
+from feasid.core.files import write_atomically
 from feasid.core.notes import as_json
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from feasid.identification.fitted import FittedModel
 
@@ -69,28 +75,44 @@ def fit_as_data(model: FittedModel) -> dict[str, Any]:
     }
 
 
+def check_picture(path: str | None) -> None:
+    """Raise, before any work, where ``--plot`` names no picture."""
+    if path is not None:
+        require("plotting", "plot", "matplotlib")
+        if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise InputError("--plot takes a file that ends in .png, .svg or .pdf")
+
+
+def write_picture(figure: Figure, path: str, *, overwrite: bool) -> None:
+    """Write a figure in the format of the file's ending."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=Path(path).suffix[1:].lower())
+    write_atomically(path, buffer.getvalue(), overwrite=overwrite)
+
+
 def errors_as_data(errors: pd.Series[float]) -> dict[str, float]:
     """Relative torque errors per joint and "all"; null where there is no torque."""
     return {str(k): float(v) for k, v in errors.items()}
 
 
+BOLD, RED, PLAIN_STYLE = "\x1b[1m", "\x1b[1;31m", "\x1b[0m"  #: Colours of terminals (ECMA-48).
+
+
 def print_display(display: Display) -> None:
-    """Print it, in colours on a terminal, options spelled as they are typed."""
+    """Print it, options spelled as they are typed; in colours on a terminal, without NO_COLOR."""
     troubles, remarks = (
         [spell_as_arguments(x) for x in part] for part in (display.troubles, display.remarks)
     )
-    display = replace(display, troubles=troubles, remarks=remarks)
-    if sys.stdout.isatty():
-        try:
-            from rich.console import Console
-        except ImportError:
-            pass
-        else:
-            # A display is harmless already, and rich's colours must not be made so.
-            console = Console(file=getattr(sys.stdout, "stream", sys.stdout))
-            console.print(display.rich(), soft_wrap=True)  # commands are not broken
-            return
-    print(display.text())
+    lines = replace(display, troubles=troubles, remarks=remarks).text().splitlines()
+    in_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    terminal = getattr(sys.stdout, "stream", sys.stdout)
+    for k, line in enumerate(lines):
+        style = "" if not in_colour else BOLD if k == 0 else RED if line.startswith(LOUD) else ""
+        # Control characters of a line itself are escaped by `EscapingStream`; these are ours.
+        terminal.write(style)
+        print(line, end="")
+        terminal.write(PLAIN_STYLE * bool(style))
+        print()
 
 
 OTHER_NAMES = (

@@ -8,7 +8,7 @@ page HTML lays out panels, titles and legend, so that nothing overlaps on screen
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -96,6 +96,28 @@ class Chart:
     columns: int = 2
     height: float = 2.1  #: Of a panel of a figure [inch].
     width: float = 11.0  #: Of a figure [inch].
+
+
+def motion_chart(
+    title: str,
+    joints: Sequence[str],
+    curves: Mapping[str, Sequence[tuple[Array, Array]]],
+    limits: Mapping[str, Array],
+) -> Chart:
+    """A row of panels for each joint, one per quantity.
+
+    `curves`: by quantity with its unit, times (n,) and values (n, joints) of every run; `limits`:
+    by quantity, shape (2, joints), drawn where they are finite.
+    """
+    panels = []
+    for j, joint in enumerate(joints):
+        for quantity, runs in curves.items():
+            series = [Series(t, values[:, j], BLUE, width=0.9) for t, values in runs]
+            edges = limits[quantity][:, j] if quantity in limits else ()
+            lines = [(1, float(edge), RED) for edge in edges if np.isfinite(edge)]
+            panels.append(Panel(series, quantity, "time [s]", truncate(joint, 16), lines=lines))
+    count = len(curves)
+    return Chart(title, "motion of every joint; dashed: limits", panels, count, 1.3, 3.0 * count)
 
 
 def segments(

@@ -1,8 +1,8 @@
 """Short displays of results.
 
 A display has a title, measures with their goals, and warnings. A measure that misses its goal is
-marked and in capitals. One value, three printers: text for the prompt (20 lines of 80 columns),
-HTML for notebooks, and rich.
+marked and in capitals. One value, two printers: text for the prompt (20 lines of 80 columns), and
+HTML for notebooks.
 """
 
 from __future__ import annotations
@@ -14,14 +14,9 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from feasid.core.text import escape_controls
-
-if TYPE_CHECKING:
-    from rich.console import Group
-
 
 WIDTH, HEIGHT = 80, 20
 """Columns and lines of a display; terminals that are wider are used."""
@@ -131,22 +126,9 @@ class Display:
             parts.append(f"<details><summary>details</summary><pre>{escape(text)}</pre></details>")
         return "".join(parts)
 
-    def rich(self) -> Group:
-        """The text for `rich.print`: bold if a goal is missed, green if it is met."""
-        from rich.console import Group
-        from rich.text import Text
-
-        lines = self.text().splitlines()
-        styled = [Text(lines[0], style="bold")]
-        for line in lines[1:]:
-            met = "(goal " in line
-            style = "bold red" if line.startswith(LOUD) else "green" if met else ""
-            styled.append(Text(line, style=style))
-        return Group(*styled)
-
 
 class Displayed:
-    """A result that shows its `display` at the prompt, in notebooks and through rich."""
+    """A result that shows its `display` at the prompt and in notebooks."""
 
     def display(self) -> Display:
         """The result at a glance."""
@@ -157,9 +139,6 @@ class Displayed:
 
     def _repr_html_(self) -> str:
         return self.display().html()
-
-    def __rich__(self) -> Any:
-        return self.display().rich()
 
 
 def _wrap_lines(text: str) -> list[str]:

@@ -6,18 +6,15 @@ current folder. The true arm differs from its description: see `truth`.
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.core.errors import require
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.formats.load import load_robot
-from feasid.robot.formats.write import write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,49 +68,6 @@ def write_files() -> None:
     robot = load_robot("arm.urdf")
     for seed, name, load in ((1, "log", 0.0), (2, "other", 0.0), (1, "loaded", 0.4)):
         log(truth(robot, load), seed).to_csv(f"{name}.csv", index=False, float_format="%.8g")
-
-
-def lerobot_dataset(path: str = "episodes.parquet", episodes: int = 2) -> None:
-    """Episodes of the arm behind position servos in MuJoCo, as LeRobot records them, in degrees.
-
-    Gains are 60, 40 and 5 N m / rad; commands act 6 ms late.
-    """
-    require("simulated episodes", "mujoco,parquet", "mujoco", "pyarrow")
-    mujoco, pa, pq = map(import_module, ("mujoco", "pyarrow", "pyarrow.parquet"))
-    robot = load_robot("arm.urdf")
-    write(truth(robot), "true_arm.xml", overwrite=True)
-    spec = mujoco.MjSpec.from_file("true_arm.xml")
-    for joint, kp in zip(robot.joints, (60.0, 40.0, 5.0), strict=True):
-        spec.add_actuator(name=joint, target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT,
-                          gainprm=[kp, *[0.0] * 9], biastype=mujoco.mjtBias.mjBIAS_AFFINE,
-                          biasprm=[0.0, -kp, -0.06 * kp, *[0.0] * 7])  # fmt: skip
-    model = spec.compile()
-    model.opt.timestep, period, late = 5e-4, 40, 12
-    model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    rows = []
-    for episode in range(episodes):
-        rng, data = np.random.default_rng(episode), mujoco.MjData(model)
-        frequency, phase = rng.uniform(0.8, 5.0, (2, 5, robot.dof)) * [[[1.0]], [[2.0]]]
-        held = np.zeros((late + 1, robot.dof))
-        for k in range(int(SECONDS / model.opt.timestep)):
-            if k % period == 0:
-                t = k * model.opt.timestep
-                sines = np.sin(frequency * t + phase) - np.sin(phase)
-                command = min(1.0, t / 2) * 0.35 * sines.sum(axis=0)
-                state = np.round(np.degrees(data.qpos) / (360 / 4096)) * (360 / 4096)
-                rows.append((state, np.degrees(command), t, episode))
-            held = np.vstack([command, held[:-1]])
-            data.ctrl[:] = held[-1]
-            mujoco.mj_step(model, data)
-    states, actions, times, numbers = zip(*rows, strict=True)
-    lists = pa.list_(pa.float32(), robot.dof)
-    table = {
-        "observation.state": pa.array(list(np.array(states, np.float32)), lists),
-        "action": pa.array(list(np.array(actions, np.float32)), lists),
-        "timestamp": pa.array(np.array(times, np.float32)),
-        "episode_index": pa.array(np.array(numbers, np.int64)),
-    }
-    pq.write_table(pa.table(table), path)
 
 
 def truth(robot: Robot, load: float = 0.0) -> Robot:

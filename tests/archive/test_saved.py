@@ -69,7 +69,7 @@ def test_what_a_certificate_does_not_cover_is_said_by_the_saved_fit_too(folder, 
 
 
 def test_a_saved_fit_shows_itself_as_the_fit_does(folder, fit):
-    """The same 20 lines in text, HTML and rich, down to where to read on."""
+    """The same 20 lines in text and HTML, down to where to read on."""
     model = feasid.load(folder / "arm.feasid")
     assert model.errors(str(folder / "log.csv")).attrs["leakage"]
     ours, theirs = fit.display(), model.display()

@@ -20,7 +20,6 @@ ORDERS = {
     "report": ["arm.feasid", "arm.feasid", "--out", "two.html"],
     "show": ["arm.feasid"],
     "errors": ["arm.feasid", "test.csv"],
-    "models": ["log.csv", *ROBOT, "--candidates", "stribeck,direction"],
     "ranges": ["arm.feasid", "upper.m"],
     "predict": ["arm.feasid", "test.csv", "--out", "torques.csv"],
     "simulate": ["arm.feasid", "test.csv", "--robot", "out.urdf", "--horizon", "0.05"],

@@ -35,8 +35,7 @@ def test_a_log_is_played_back(folder):
     assert (a == b).all()
     assert len(played.table) == len(played.estimates)
     assert "R2" in str(played)
-    played.plot("replay.png")
-    assert (folder / "replay.png").stat().st_size > 1000
+    assert len(played.plot().axes) == 2
 
 
 @pytest.mark.slow

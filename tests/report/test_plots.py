@@ -19,7 +19,7 @@ pytest.importorskip("matplotlib")
 
 PICTURES = ["__call__", *(x for x in vars(Plots) if not x.startswith("_") and x != "fit")]
 
-PER_JOINT = {"__call__": 1, "spectra": 2, "friction": 2, "excitation": 4}
+PER_JOINT = {"__call__": 1, "spectra": 1, "friction": 2, "excitation": 4}
 """Panels per joint."""
 
 NAME = "upper<script>$x$"

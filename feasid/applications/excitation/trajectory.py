@@ -25,8 +25,8 @@ from feasid.applications.excitation.problem import PostureConstraint
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
 from feasid.core.arguments import Rate, array, checked_methods, number
 from feasid.core.arrays import Array, require_finite
-from feasid.core.charts import RED, Chart, Panel, Series
-from feasid.core.display import Display, Displayed, Measure, truncate
+from feasid.core.charts import motion_chart
+from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError
 from feasid.core.figures import draw
 from feasid.core.files import document_output, write_atomically
@@ -419,20 +419,15 @@ class Trajectory(Displayed):
             known = np.nan_to_num(robot.values)
             values["torque"] = inverse_dynamics(robot, *self.at(t), parameters=known)
         limits = dict(self.bounds.limits_by_name())
-        joints = robot.joints
         turning = {bool(body.motion[:3].any()) for body in robot.bodies}
-        panels = []
-        for j, joint in enumerate(joints):
-            for kind, curves in values.items():
-                turn, slide = UNITS[kind]
-                unit = " or ".join([turn] * (True in turning) + [slide] * (False in turning))
-                edges = [float(e) for e in limits[kind][:, j] if np.isfinite(e)]
-                title, name = f"{kind} [{unit}]", truncate(joint, 16)
-                curve, lines = Series(t, curves[:, j]), [(1, edge, RED) for edge in edges]
-                panels.append(Panel([curve], title, "time [s]", name, lines=lines))
-        count, width = len(values), 3.2 * len(values)
+        curves, edges = {}, {}
+        for kind, drawn in values.items():
+            turn, slide = UNITS[kind]
+            unit = " or ".join([turn] * (True in turning) + [slide] * (False in turning))
+            quantity = f"{kind} [{unit}]"
+            curves[quantity], edges[quantity] = [(t, drawn)], np.asarray(limits[kind])
         title = f"The motion repeats every {self.period:.4g} s"
-        return draw(Chart(title, "the motion; dashed: limits", panels, count, 1.3, width))
+        return draw(motion_chart(title, robot.joints, curves, edges))
 
     def summary(self) -> str:
         """A summary of the motion and its certificate."""

@@ -124,7 +124,7 @@ class Fleet(Displayed):
         rubbing = [joint for joint, term in self.robot.parameter_names if term == "fc"]
         friction = np.array([*self.friction.values()])
         joints = [
-            Series(places, factors, PALETTE[k % len(PALETTE)], f"joint {joint}", "o", opacity=0.7)
+            Series(places, factors, PALETTE[k % len(PALETTE)], joint, "o", opacity=0.7)
             for k, (joint, factors) in enumerate(zip(rubbing, friction.T, strict=True))
         ]
         worst = table["error"].idxmax()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
@@ -15,9 +14,8 @@ from feasid.applications.online.acceptance import OnlineEstimate
 from feasid.applications.online.online_fit import OnlineFit
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.charts import BLUE, GREEN, GREY, YELLOW, Chart, Panel, Series
-from feasid.core.errors import InputError, OutputError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.figures import draw
-from feasid.core.files import write_atomically
 from feasid.core.text import quote
 from feasid.logs.recording import Recording, read_signals
 from feasid.options.complete import check_options
@@ -27,6 +25,7 @@ from feasid.robot.formats.load import load_robot
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 ESTIMATE_INTERVAL = 1.0  #: Time between estimates [s].
 
@@ -89,21 +88,8 @@ class Replay:
         lines += [f"{n} samples {cause}" for cause, n in self.online.faults.items()]
         return "\n".join(lines)
 
-    def plot(self, path: str | Path) -> None:
-        """Draw R2, errors of prediction and the gate over time.
-
-        Parameters
-        ----------
-        path : path
-            Path of the picture, in a format of matplotlib; an existing file is replaced.
-
-        Raises
-        ------
-        MissingExtraError
-            matplotlib is not installed.
-        OutputError
-            The path cannot be written, or its suffix is not that of a picture.
-        """
+    def plot(self) -> Figure:
+        """R2, errors of prediction and the gate over time."""
         table, t = self.table, self.table.index.to_numpy()
         changes = [(0, change.time, GREY) for change in self.online.changes]
         errors = [
@@ -122,12 +108,7 @@ class Replay:
         ]
         title = f"The gate is open {share:.0f} % of the time"
         shows = "R2, errors of prediction and the gate over time; dashed: changes"
-        figure, out = draw(Chart(title, shows, panels, 1, 2.4, 8)), io.BytesIO()
-        ending = Path(path).suffix[1:].lower() or "png"
-        if ending not in figure.canvas.get_supported_filetypes():
-            raise OutputError(f"{path}: no picture format {ending!r}; use .png, .svg or .pdf")
-        figure.savefig(out, dpi=80, format=ending)
-        write_atomically(path, out.getvalue(), overwrite=True)
+        return draw(Chart(title, shows, panels, 1, 2.4, 8))
 
 
 @checked

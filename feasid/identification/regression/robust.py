@@ -26,8 +26,6 @@ from feasid.logs.derivatives import EQUATION_CUTOFF
 from feasid.logs.motion import Motion
 from feasid.robot.description import Robot
 
-SECONDS = 0.5  #: Default length of a block [s].
-
 HUBER = 2.0
 TUKEY = 5.0
 """Span residuals, in units of their joint's median, from which Huber's weights fall and at which
@@ -63,7 +61,7 @@ WEIGHTS: dict[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey}
 
 
 def reduce_blocks(
-    motions: Iterable[Motion], robot: Robot, columns: Sequence[int], seconds: float = SECONDS
+    motions: Iterable[Motion], robot: Robot, columns: Sequence[int], seconds: float
 ) -> list[TimeBlock]:
     """Cut prepared runs into blocks of time: equations of the kept rows, behind their low-pass."""
     blocks = []

@@ -13,7 +13,18 @@ import numpy as np
 
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
-from feasid.core.charts import BLUE, GREY, PALETTE, RED, YELLOW, Chart, Panel, Series, segments
+from feasid.core.charts import (
+    BLUE,
+    GREY,
+    PALETTE,
+    RED,
+    YELLOW,
+    Chart,
+    Panel,
+    Series,
+    motion_chart,
+    segments,
+)
 from feasid.core.display import truncate
 from feasid.core.errors import InputError
 from feasid.core.figures import draw, new_figure
@@ -21,7 +32,7 @@ from feasid.identification.changes import JointChanges
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import errors_on_log
 from feasid.results.report.contents import PredictedLog, select_recording
-from feasid.results.report.robots import bounding_ball, robot_views
+from feasid.results.report.robots import HALF_WIDTH, robot_drawings, robot_views
 from feasid.results.report.summary import count_precise, linear_form_table
 from feasid.robot.inertia import pseudo_inertia
 
@@ -68,56 +79,29 @@ def torque_chart(fit: FittedModel, log: Any = None) -> Chart:
 
 
 SPECTRUM_SAMPLES = 1024  #: Samples of a window of the spectrum.
-MAX_LAG = 1.0  #: Longest lag of the autocorrelation [s].
 
 
 def spectra_chart(fit: FittedModel, log: Any = None) -> Chart:
-    """Spectra of measured and residual torque, and the residual's autocorrelation."""
+    """Spectra of measured and residual torque of the longest segment, joint by joint."""
     from scipy.signal import welch
 
     prediction = PredictedLog.from_fit(fit, log)
-    rate = prediction.runs[0].rate
+    rate, cutoff = prediction.runs[0].rate, prediction.motion.cutoff
     place = int(np.argmax([len(run) for run in prediction.runs]))
     tau, residuals = prediction.runs[place].tau, prediction.residuals[place]
-    white, panels, memories = 2 / np.sqrt(len(tau)), [], {}
-    for k, name in enumerate(prediction.joints):
-        curves = []
-        for curve, color, label in ((tau, BLUE, "measured"), (residuals, RED, "residual")):
-            f, power = welch(curve[:, k], rate, nperseg=min(SPECTRUM_SAMPLES, len(curve)))
-            power = np.maximum(power[1:], np.finfo(float).tiny)
-            curves.append(Series(f[1:], power, color, label, width=1))
-        cutoff = prediction.motion.cutoff
-        panels.append(
-            Panel(
-                curves,
-                f"{name}: spectrum",
-                "frequency [Hz]; dashed: cut-off of the fit",
-                "power density [(N m)\u00b2/Hz]",
-                scales=("log", "log"),
-                lines=() if cutoff is None else ((0, cutoff, GREY),),
-            )
-        )
-        centred = residuals[:, k] - residuals[:, k].mean()
-        count = min(len(centred), max(2, round(MAX_LAG * rate)))
-        power = np.abs(np.fft.rfft(centred, 2 * len(centred))) ** 2
-        memory = np.fft.irfft(power)[:count]
-        memory = memory / memory[0] if memory[0] > 0 else memory
-        memories[name] = np.argmax(memory < 0.5) / rate
-        panels.append(
-            Panel(
-                [Series(np.arange(count) / rate, memory, RED, width=1)],
-                f"{name}: autocorrelation of the residual",
-                "lag [s]; dashed: white noise",
-                lines=((1, -white, GREY), (1, white, GREY)),
-            )
-        )
-    longest = max(memories, key=memories.__getitem__)
-    return Chart(
-        f"The residual of {longest} stays correlated longest, by half after "
-        f"{memories[longest]:.2g} s",
-        "spectra of measured and residual torque, and the residual's autocorrelation",
-        panels,
-    )
+    window, panels = min(SPECTRUM_SAMPLES, len(tau)), []
+    explained = np.inf  # frequency up to which most of the power is explained at every joint
+    for name, *signals in zip(prediction.joints, tau.T, residuals.T, strict=True):
+        f, powers = welch(np.array(signals), rate, nperseg=window)
+        f, powers = f[1:], np.maximum(powers[:, 1:], np.finfo(float).tiny)
+        missed = powers[1] > 0.5 * powers[0]
+        explained = min(explained, f[missed.argmax()] if missed.any() else f[-1])
+        curves = [Series(f, powers[0], BLUE, "measured"), Series(f, powers[1], RED, "residual")]
+        below, left = "frequency [Hz]; dashed: cut-off of the fit", "power density [(N m)\u00b2/Hz]"
+        lines = () if cutoff is None else ((0, cutoff, GREY),)
+        panels.append(Panel(curves, name, below, left, ("log", "log"), lines=lines))
+    title = f"Up to {explained:.2g} Hz the model explains most of the power at every joint"
+    return Chart(title, "spectra of measured and residual torque", panels)
 
 
 MAX_SCATTER_POINTS = 1500  #: Samples drawn per panel.
@@ -176,34 +160,22 @@ KINDS = {
 def excitation_chart(fit: FittedModel, log: Any = None) -> Chart:
     """Positions, velocities, accelerations and torques with the description's limits."""
     prediction = PredictedLog.from_fit(fit, log)
-    limits: dict[int, dict[str, tuple[float | None, float | None]]] = {}
+    runs, joints = prediction.runs, prediction.joints
+    limits = {kind: np.full((2, len(joints)), np.nan) for kind in ("q", "dq", "tau")}
     for body, rows in fit.description.moving_bodies:
         if rows.stop - rows.start == 1:
-            at = body.limits
-            limits[rows.start] = {"q": (at.lower, at.upper)} | {
-                kind: (-most, most)
-                for kind, most in (("dq", at.velocity), ("tau", at.effort))
-                if most is not None
-            }
+            at, j = body.limits, rows.start
+            limits["q"][:, j] = at.lower, at.upper
+            for kind, most in (("dq", at.velocity), ("tau", at.effort)):
+                limits[kind][:, j] = (np.nan, np.nan) if most is None else (-most, most)
     step = max(1, prediction.motion.samples // MAX_LINE_POINTS)
-    panels = []
-    for j, name in enumerate(prediction.joints):
-        for kind, title in KINDS.items():
-            curves = [
-                Series(run.t[::step], getattr(run, kind)[::step, j], BLUE, width=0.9)
-                for run in prediction.runs
-            ]
-            edges = [e for e in limits.get(j, {}).get(kind, ()) if e is not None]
-            lines = [(1, edge, RED) for edge in edges]
-            panels.append(Panel(curves, title, "time [s]", truncate(name, 16), lines=lines))
-    fastest = np.max([np.abs(run.dq).max(axis=0) for run in prediction.runs], axis=0)
+    fastest = np.max([np.abs(run.dq).max(axis=0) for run in runs], axis=0)
     slow = int(fastest.argmin())
-    return Chart(
-        f"{prediction.joints[slow]} moves least: at most {fastest[slow]:.2g} rad/s or m/s",
-        "motion of every joint; dashed: limits of the description",
-        panels,
-        columns=4,
-        height=1.3,
+    return motion_chart(
+        f"{joints[slow]} moves least: at most {fastest[slow]:.2g} rad/s or m/s",
+        joints,
+        {KINDS[k]: [(run.t[::step], getattr(run, k)[::step]) for run in runs] for k in KINDS},
+        {KINDS[kind]: edges for kind, edges in limits.items()},
     )
 
 
@@ -323,10 +295,6 @@ def changes_chart(logs: JointChanges) -> Chart:
     )
 
 
-RINGS, SPOKES = 13, 24
-"""Lines of an ellipsoid."""
-
-
 @checked_methods
 @dataclass(frozen=True)
 class Plots:
@@ -349,10 +317,9 @@ class Plots:
         return draw(torque_chart(self.fit, log))
 
     def spectra(self, log: Any = None) -> Figure:
-        """Spectra of measured and residual torque, and the residual's autocorrelation, per joint.
+        """Spectra of measured and residual torque, per joint: where motion ends and noise starts.
 
-        White noise has a flat spectrum and no autocorrelation. If the residual is correlated,
-        standard errors that assume independent samples are too small.
+        White noise has a flat spectrum.
         """
         return draw(spectra_chart(self.fit, log))
 
@@ -390,28 +357,29 @@ class Plots:
 
         An impossible body has no ellipsoid: its name stands in red at the joint. Needs no meshes.
         """
+        from matplotlib.patches import Ellipse
+
         figure = new_figure(12, 4.8, "the robot with an ellipsoid of equal inertia for each body")
-        views = robot_views(self.fit, pose)
-        up, around = np.meshgrid(np.linspace(0, np.pi, RINGS), np.linspace(0, 2 * np.pi, SPOKES))
-        sphere = np.array([np.sin(up) * np.cos(around), np.sin(up) * np.sin(around), np.cos(up)])
-        centre, radius = bounding_ball([vars(view) for view in views])
-        for k, view in enumerate(views):
-            axis: Any = figure.add_subplot(1, len(views), k + 1, projection="3d")
-            count = len(view.impossible)
-            below = f"{count} of {len(view.links)} bodies impossible" if count else ""
-            axis.set_title(f"{view.title}\n{below}", fontsize=10, color=RED if count else "black")
-            for ends in view.links:
-                axis.plot(*ends.T, color=GREY, lw=3, solid_capstyle="round")
-                axis.plot(*ends[:1].T, "o", color="black", ms=3)
-            for body in view.bodies:
-                color = PALETTE[body["color"] % len(PALETTE)]
-                points = body["centre"][:, None, None] + np.tensordot(body["axes"].T, sphere, 1)
-                axis.plot_surface(*points, color=color, alpha=0.45, linewidth=0, shade=True)
-            for body in view.impossible:
-                axis.text(*body["joint"], f" {truncate(body['name'], 12)}", color=RED, fontsize=8)
-            for name, c in zip("xyz", centre, strict=True):
-                getattr(axis, f"set_{name}lim")(c - 0.85 * radius, c + 0.85 * radius)
-            axis.set_box_aspect((1, 1, 1), zoom=1.5)
+        views = [vars(view) for view in robot_views(self.fit, pose)]
+        axes = figure.subplots(1, len(views))
+        for axis, view in zip(axes, robot_drawings(views), strict=True):
+            count = len(view["impossible"])
+            below = f"{count} of {len(view['links'])} bodies impossible" if count else ""
+            color = RED if count else "black"
+            axis.set_title(f"{view['title']}\n{below}", fontsize=10, color=color)
+            for shape in view["shapes"]:
+                x, y, *more = shape["paper"]
+                if shape["kind"] == "link":
+                    axis.plot([x, more[0]], [y, more[1]], color=GREY, lw=3)
+                elif shape["kind"] == "name":
+                    axis.text(x, y, truncate(shape["body"]["name"], 12), color=RED, fontsize=8)
+                else:
+                    size, skin = (2 * more[0], 2 * more[1]), shape["body"]["color"] % len(PALETTE)
+                    look: dict[str, Any] = {"color": RED, "fill": False, "ls": "--"}
+                    if shape["kind"] == "body":
+                        look = {"color": PALETTE[skin], "alpha": 0.45}
+                    axis.add_patch(Ellipse((x, y), *size, angle=more[2], **look))
+            axis.set(xlim=(-HALF_WIDTH, HALF_WIDTH), ylim=(HALF_WIDTH, -HALF_WIDTH), aspect="equal")
             axis.set_axis_off()
         return figure
 
