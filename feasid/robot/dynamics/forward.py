@@ -149,17 +149,10 @@ class ForwardModel:
         return self._linear_coefficients("Ia")
 
     @cached_property
-    def _dry_friction_terms(self) -> list[_ActingTerm]:
-        return [p for p in self._acting_terms if is_dry_friction(p.symbol)]
-
-    @cached_property
-    def _smooth_terms(self) -> list[_ActingTerm]:
-        """Springs, offsets and features."""
-        return [
-            p
-            for p in self._acting_terms
-            if p.symbol not in ("Ia", "fv") and not is_dry_friction(p.symbol)
-        ]
+    def _terms(self) -> dict[bool, list[_ActingTerm]]:
+        """Dry friction (True); springs, offsets and features (False)."""
+        acting = [p for p in self._acting_terms if p.symbol not in ("Ia", "fv")]
+        return {x: [p for p in acting if is_dry_friction(p.symbol) == x] for x in (True, False)}
 
     @cached_property
     def _tree(self) -> tuple[Node, ...]:
@@ -191,7 +184,7 @@ class ForwardModel:
         mass = np.ascontiguousarray((tau[:, 1:] - tau[:, :1]).transpose(2, 0, 1))
         places = np.arange(dof)
         mass[:, places, places] += self.armature
-        return mass, tau[:, 0].T + self._sum_terms(self._smooth_terms, q, dq)
+        return mass, tau[:, 0].T + self._sum_terms(self._terms[False], q, dq)
 
     def _sum_terms(self, terms: Sequence[_ActingTerm], q: Array, dq: Array) -> Array:
         """Torques of joint terms at constant velocity, shape (N, dof)."""
@@ -212,7 +205,7 @@ class ForwardModel:
     def dry_friction(self, q: Array, dq: Array) -> Array:
         """Size of dry friction (N, dof) [N m or N]; at rest the torque that holds the joint."""
         speed = np.maximum(np.abs(dq), BREAKING_SPEED)
-        return np.abs(self._sum_terms(self._dry_friction_terms, q, speed))
+        return np.abs(self._sum_terms(self._terms[True], q, speed))
 
     def roll_out(
         self, q0: Array, dq0: Array, torque: Array, step: float, feedback: Feedback | None = None

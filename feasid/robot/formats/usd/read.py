@@ -8,6 +8,8 @@ refer to other files are refused, so that nothing else is opened.
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -41,6 +43,7 @@ from feasid.robot.formats.xml import XmlText
 from feasid.robot.rotations import from_quaternion
 
 BINARY = b"PXR-USDC"  #: First bytes of a binary layer.
+TRIAL = "import sys; from pxr import Sdf; Sdf.Layer.OpenAsAnonymous(sys.argv[1]).ExportToString()"
 ZEROS = (0.0, 0.0, 0.0)  #: What the library does not give of a schema that a prim lacks.
 GRAVITY = 9.81  #: Gravity if the scene does not give it [m/s^2].
 
@@ -93,14 +96,16 @@ def open_layer(data: bytes, path: str) -> Any:
                 raise ValueError(f"its {len(data)} bytes are not those of its table; copy it again")
             with TemporaryDirectory() as folder:
                 file = Path(folder) / "layer.usdc"
-                write_atomically(file, data)
+                write_atomically(file, data)  # damage may end the process that reads it
+                trial = [sys.executable, "-c", TRIAL, str(file)]
+                if subprocess.run(trial, capture_output=True).returncode:
+                    raise ValueError("USD's own library cannot read it; copy it again")
                 layer.TransferContent(sdf.Layer.OpenAsAnonymous(str(file)))
         elif not layer.ImportFromString(data.decode()):
             raise ValueError("no layer of USD")
     except Exception as error:  # errors of the library and of decoding have no common base
         raise refused_layer(path, f"damaged or no USD: {error}") from error
-    others = sorted({*layer.GetCompositionAssetDependencies()})
-    if others:
+    if others := sorted({*layer.GetCompositionAssetDependencies()}):
         raise InputError(
             f"{path} refers to {', '.join(others[:4])}, and other files are not opened: write it "
             f"into one with usdcat --flatten {path} --out robot.usda",
