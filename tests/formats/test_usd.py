@@ -15,7 +15,7 @@ import pytest
 from logs import simulate
 from mjcf_files import TREE
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
-from robots import ARM, example_urdfs
+from robots import example_urdfs
 from seeds import NEW_SEEDS, seed_of
 
 import feasid
@@ -402,7 +402,7 @@ def test_a_joint_to_the_world_moves_as_in_mujoco(tmp_path, seed, first):
 
 def test_a_binary_layer_that_ends_the_process_of_its_library_is_refused(tmp_path, monkeypatch):
     layer = tmp_path / "arm.usdc"
-    feasid.write(feasid.load_robot(ARM), layer)
+    feasid.write(feasid.load_robot(urdf("panda")), layer)
     assert feasid.load_robot(layer).bodies
     monkeypatch.setattr("feasid.robot.formats.usd.read.TRIAL", "import os; os.abort()")
     with pytest.raises(DescriptionError, match=r"arm\.usdc: .* USD's own library cannot read it"):

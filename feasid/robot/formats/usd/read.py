@@ -40,17 +40,12 @@ from feasid.robot.formats.description import (
 from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import FLOATING_JOINT, NO_TERMS, JointTerms, LeftOut
 from feasid.robot.formats.xml import XmlText
-from feasid.robot.rotations import from_quaternion
+from feasid.robot.rotations import NEAT, neat_rotation
 
 BINARY = b"PXR-USDC"  #: First bytes of a binary layer.
 TRIAL = "import sys; from pxr import Sdf; Sdf.Layer.OpenAsAnonymous(sys.argv[1]).ExportToString()"
 ZEROS = (0.0, 0.0, 0.0)  #: What the library does not give of a schema that a prim lacks.
 GRAVITY = 9.81  #: Gravity if the scene does not give it [m/s^2].
-
-NEAT = 1e-6
-"""Quaternions this close to one of halves and square roots of a half are those: right angles."""
-
-NEAT_ENTRIES = np.array([0.0, 0.5, math.sqrt(0.5), 1.0])
 
 KINDS = {f"Physics{kind.capitalize()}Joint": kind
          for kind in ("revolute", "prismatic", "spherical", "fixed")}  # fmt: skip
@@ -126,17 +121,7 @@ def shortest_vector(values: Any) -> Array:
 
 def rotation_of(quaternion: Any) -> Array:
     """Rotation of a quaternion of 32 bits; right angles and halves of them are exact."""
-    q = np.array([quaternion.GetReal(), *quaternion.GetImaginary()], dtype=np.float64)
-    size = float(np.linalg.norm(q))
-    if not size > 0:
-        return np.eye(3)
-    q = q / size
-    nearest = NEAT_ENTRIES[np.abs(np.abs(q)[:, None] - NEAT_ENTRIES).argmin(axis=1)]
-    neat = np.copysign(nearest, q)
-    if np.abs(neat - q).max() < NEAT and abs(neat @ neat - 1) < NEAT**2:
-        q = neat
-    turn = from_quaternion(q)
-    return np.where(np.abs(turn - np.rint(turn)) < NEAT**2, np.rint(turn), turn)
+    return neat_rotation(np.array([quaternion.GetReal(), *quaternion.GetImaginary()], np.float64))
 
 
 @dataclass(frozen=True)
