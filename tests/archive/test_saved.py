@@ -19,12 +19,11 @@ from written import changed_archive, model_of_archive
 import feasid
 from feasid.cli import main
 from feasid.cli.output import SCHEMA
-from feasid.core.arrays import MEANING, DamagedError
+from feasid.core.arrays import DamagedError
 from feasid.core.codec import decode, encode
 from feasid.core.display import HEIGHT
 from feasid.core.errors import InputError, LimitError, OutputError
 from feasid.parameters.feasibility.constraints.sets import feasible_set
-from feasid.results.archive.fit import VERSION
 from feasid.results.archive.members import ROBOT_KINDS
 
 RTOL = 1e-9
@@ -95,18 +94,6 @@ def test_a_saved_fit_is_written_as_the_fit_is(folder, fit, tmp_path, name):
     client = "pinocchio" if name.endswith("urdf") else "mujoco"
     seen = [m.verify(tmp_path / name, client, folder / "test.csv") for m in (model, fit)]
     pd.testing.assert_frame_equal(*seen, rtol=RTOL)
-
-
-def test_files_of_an_older_version_are_refused_by_both_versions(folder, fit, tmp_path):
-    """By the file, who wrote it, both formats and what to do; not by what happens to lack."""
-    model = {k: v for k, v in model_of_archive(folder / "arm.feasid").items() if k != "record"}
-    old = json.dumps({**model, "version": 1})
-    older = changed_archive(folder / "arm.feasid", tmp_path / "older.feasid", **{"model.json": old})
-    with pytest.raises(InputError) as refused:
-        feasid.load(older)
-    message = str(refused.value)
-    assert message.startswith(f"{older} is a fit saved by feasid {feasid.__version__} of format 1,")
-    assert f"this feasid reads format {VERSION}, meaning {MEANING}: fit again" in message
 
 
 def test_it_is_text_and_plain_arrays(folder, fit):
