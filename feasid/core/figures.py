@@ -102,6 +102,8 @@ def draw(chart: Chart) -> Figure:
 
 
 def _draw_panel(axis: Any, panel: Panel) -> None:
+    from matplotlib.ticker import LogFormatter
+
     for s in panel.series:
         style: dict[str, Any] = {"lw": s.width}
         if s.mark:
@@ -114,6 +116,8 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
     for name, scale, names in zip("xy", panel.scales, panel.names, strict=True):
         if scale == "log":
             getattr(axis, f"set_{name}scale")("log")
+            getattr(axis, f"{name}axis").set_major_formatter("{x:g}")
+            getattr(axis, f"{name}axis").set_minor_formatter(LogFormatter())
         elif scale:
             getattr(axis, f"set_{name}scale")("symlog", linthresh=scale)
         if names:

@@ -102,24 +102,17 @@ class Fleet(Displayed):
         write_record(path, self, KNOWN, head, {}, overwrite)
 
     def plot(self) -> Figure:
-        """Errors of every robot, alone and in the fleet, and its friction over the type's.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
+        """Errors of every robot, alone and in the fleet, and its friction over the type's."""
         return draw(self.chart())
 
     def chart(self) -> Chart:
         """Errors and friction of every robot, which `plot` draws."""
         names, table = [*self.numbers], 100.0 * self.table[["alone", "error", "predicted"]]
-        labels = ("fit alone", "fit in the fleet", "predicted on all motions")
         places = np.arange(len(names))
         errors = [
-            Series(places, table[column], color, label, mark)
-            for column, label, color, mark in zip(
-                table, labels, (GREY, BLUE, RED), "osx", strict=True
-            )
+            Series(places, table["alone"], GREY, "fit alone", "o"),
+            Series(places, table["error"], BLUE, "fit in the fleet", "s"),
+            Series(places, table["predicted"], RED, "predicted on all motions", "x"),
         ]
         rubbing = [joint for joint, term in self.robot.parameter_names if term == "fc"]
         friction = np.array([*self.friction.values()])
@@ -128,14 +121,13 @@ class Fleet(Displayed):
             for k, (joint, factors) in enumerate(zip(rubbing, friction.T, strict=True))
         ]
         worst = table["error"].idxmax()
-        said = "Coulomb friction over the type's"
         return Chart(
             f"{worst} misses {table['error'].max():.2g} % of the torque, the most of {len(names)} "
             "robots",
             "errors of every robot, alone and in the fleet, and its friction over the type's",
             [
-                Panel(errors, left="torque error [%]", scales=("", "log"), names=(names, ())),
-                Panel(joints, left=said, names=(names, ()), lines=((1, 1.0, GREY),)),
+                Panel(errors, "torque error [%]", scales=("", "log"), names=(names, ())),
+                Panel(joints, "friction / the type's", names=(names, ()), lines=((1, 1.0, GREY),)),
             ],
             columns=1,
             height=2.7,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 STYLE = (
     "<style>:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:1rem auto;"
-    "max-width:70rem;padding:0 1rem}td,th{padding:.2em .8em}.scroll{overflow-x:auto}"
-    f"h1{{font-size:1.4rem}}{charts.STYLE}</style>"
+    "max-width:70rem;padding:0 1rem}td,th{padding:.2em .6em;white-space:nowrap}h1{font-size:1.4rem}"
+    f".scroll{{overflow-x:auto}}{charts.STYLE}</style>"
 )
 
 
@@ -24,7 +24,10 @@ def write_page(
     path: str | Path, shown: Display, chart: charts.Chart, table: pd.DataFrame, overwrite: bool
 ) -> None:
     """Write the page to a file."""
-    cells, title = table.to_html(border=0, float_format="{:.3g}".format), escape(plain(shown.title))
+    cells, title = (
+        table.to_html(border=0, index_names=False, float_format="{:.3g}".format),
+        escape(plain(shown.title)),
+    )
     head = (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{title}</title>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
