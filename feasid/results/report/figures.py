@@ -317,10 +317,7 @@ class Plots:
         return draw(torque_chart(self.fit, log))
 
     def spectra(self, log: Any = None) -> Figure:
-        """Spectra of measured and residual torque, per joint: where motion ends and noise starts.
-
-        White noise has a flat spectrum.
-        """
+        """Spectra of measured and residual torque per joint: where motion ends and noise starts."""
         return draw(spectra_chart(self.fit, log))
 
     def friction(self, log: Any = None) -> Figure:
