@@ -146,9 +146,9 @@ def write(
     bare = [b.name for b in robot.bodies if b.inertial is not None and not b.inertial.any()]
     if form.massless and not for_:
         parts += [LeftOut(form.massless, name) for name in bare]
-        text = "possible inertia of a link, without which MuJoCo and Gazebo refuse the file"
+        why = "possible inertia of a link, without which MuJoCo and Gazebo refuse the file"
         refused = [link.name for link in new.links if not (link.by_geometry or link.is_harmless)]
-        parts += [LeftOut(text, name) for name in refused]
+        parts += [LeftOut(why, name) for name in refused]
     sidecar = str(beside) if beside_is_needed else None
     unread = {}
     for program in programs:
