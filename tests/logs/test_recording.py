@@ -8,7 +8,7 @@ import feasid
 from feasid.core.errors import InputError, LogError
 from feasid.identification.effects.log_findings import check_columns
 from feasid.logs import recording as recordings
-from feasid.logs.recording import Recording, hashable_key
+from feasid.logs.recording import hashable_key
 
 SAME = 1e-9  # the same numbers on another way, where sums come in another order
 
@@ -40,16 +40,6 @@ def test_a_fit_reads_its_file_once_and_prepares_it_once(case, monkeypatch):
     assert len(read) == 1
     options = [hashable_key(a[3]) for a in prepared]
     assert len(options) == len(set(options))
-
-
-def test_parquet_is_streamed_with_robust_weights(case, monkeypatch):
-    folder, robot, _ = case
-    whole = feasid.fit(str(folder / "log.csv"), robot, diagnose=False, robust="huber")
-    monkeypatch.setattr(recordings, "STREAMED_BYTES", 0)
-    monkeypatch.setattr(Recording, "frame", property(lambda self: pytest.fail("read whole")))
-    streamed = feasid.fit(str(folder / "log.parquet"), robot, diagnose=False, robust="huber")
-    scale = np.abs(whole.beta).max()
-    np.testing.assert_allclose(streamed.beta, whole.beta, rtol=0, atol=SAME * scale)
 
 
 def test_frames_of_a_mapping_are_matched_by_label(case):

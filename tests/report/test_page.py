@@ -68,7 +68,6 @@ def test_page_stands_alone_and_escapes_names(fit, folder):
     assert NAME in text
     assert "feasid fit &lt;b&gt;" in text
     assert not re.findall(r'(?:src|href)="(?!data:)', text)
-    # Torques of two logs, friction over two quantities, and three charts of one panel.
     assert text.count('role="img"') == (2 + 2) * fit.robot.dof + ROBOTS + 3
     assert "<img" not in text
     with pytest.raises(OutputError, match="exists"):

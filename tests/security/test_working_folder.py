@@ -11,6 +11,7 @@ from robots import ARM, read_arm
 
 import feasid
 from feasid.identification.regression.parallel import start_worker
+from feasid.robot.formats.usd.read import open_layer
 
 ROOT = Path(__file__).parents[2]
 TRAP = "import pathlib\npathlib.Path({mark!r}).write_text(__name__)\nraise SystemExit(9)\n"
@@ -55,7 +56,17 @@ def test_a_search_starts_the_same_workers():
 
 def test_no_other_module_starts_python():
     starts = [p for p in (ROOT / "feasid").rglob("*.py") if "sys.executable" in p.read_text()]
-    assert [p.name for p in starts] == ["parallel.py"]
+    assert {p.name for p in starts} == {"parallel.py", "read.py"}
+    assert all('[sys.executable, "-P", ' in p.read_text() for p in starts)
+
+
+def test_a_binary_layer_is_tried_with_nothing_of_the_working_folder(trapped, monkeypatch):
+    folder, mark = trapped
+    pytest.importorskip("pxr.Sdf").Layer.CreateNew(str(folder / "empty.usdc")).Save()
+    (folder / "pxr.py").write_text(TRAP.format(mark=str(mark)))
+    monkeypatch.chdir(folder)
+    open_layer((folder / "empty.usdc").read_bytes(), "empty.usdc")
+    assert not mark.exists()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="runs the action's bash")

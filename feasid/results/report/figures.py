@@ -386,7 +386,3 @@ class Plots:
         if logs is None:
             raise InputError("drift is drawn of a fit of several logs: feasid.fit([first, second])")
         return draw(changes_chart(logs))
-
-    def identifiability(self) -> Figure:
-        """Identifiability of each parameter of each body."""
-        return self.fit.base.plot()

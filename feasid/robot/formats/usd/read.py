@@ -8,6 +8,7 @@ refer to other files are refused, so that nothing else is opened.
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -43,7 +44,10 @@ from feasid.robot.formats.xml import XmlText
 from feasid.robot.rotations import NEAT, neat_rotation
 
 BINARY = b"PXR-USDC"  #: First bytes of a binary layer.
-TRIAL = "import sys; from pxr import Sdf; Sdf.Layer.OpenAsAnonymous(sys.argv[1]).ExportToString()"
+TRIAL = (
+    "import sys; sys.path[:] = sys.argv[2:]; from pxr import Sdf; "
+    "Sdf.Layer.OpenAsAnonymous(sys.argv[1]).ExportToString()"
+)
 ZEROS = (0.0, 0.0, 0.0)  #: What the library does not give of a schema that a prim lacks.
 GRAVITY = 9.81  #: Gravity if the scene does not give it [m/s^2].
 
@@ -90,12 +94,13 @@ def open_layer(data: bytes, path: str) -> Any:
             if at + 8 + 32 * int.from_bytes(data[at : at + 8], "little") != len(data):
                 raise ValueError(f"its {len(data)} bytes are not those of its table; copy it again")
             with TemporaryDirectory() as folder:
-                file = Path(folder) / "layer.usdc"
-                write_atomically(file, data)  # damage may end the process that reads it
-                trial = [sys.executable, "-c", TRIAL, str(file)]
+                file = str(Path(folder) / "layer.usdc")
+                write_atomically(file, data)
+                # Damage may end the process that reads it; no module of a relative folder runs.
+                trial = [sys.executable, "-P", "-c", TRIAL, file, *filter(os.path.isabs, sys.path)]
                 if subprocess.run(trial, capture_output=True).returncode:
                     raise ValueError("USD's own library cannot read it; copy it again")
-                layer.TransferContent(sdf.Layer.OpenAsAnonymous(str(file)))
+                layer.TransferContent(sdf.Layer.OpenAsAnonymous(file))
         elif not layer.ImportFromString(data.decode()):
             raise ValueError("no layer of USD")
     except Exception as error:  # errors of the library and of decoding have no common base
