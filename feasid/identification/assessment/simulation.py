@@ -368,6 +368,7 @@ def simulate(
     errors = task.errors(robot, noise)
     none = [np.full_like(errors[0], np.nan)] * 2
     compared = none if reference is None else task.errors(reference, noise)
+    models = {id(m): m for m in (robot, fitted, reference) if m is not None}
     axes = [robot.bodies[robot.joint_index(joint)].motion for joint in robot.coordinates]
     return Simulation(
         name,
@@ -382,10 +383,7 @@ def simulate(
         reference_rms=compared[0],
         noise_rms=errors[1],
         reference_noise_rms=compared[1],
-        inertia_share=np.min(
-            [task.inertia_share(m, noise) for m in (robot, fitted, reference) if m is not None],
-            axis=0,
-        ),
+        inertia_share=np.min([task.inertia_share(m, noise) for m in models.values()], axis=0),
         notes=motion.notes,
     )
 
