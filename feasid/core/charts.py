@@ -175,7 +175,11 @@ class _Axis:
     def labels(self, names: Sequence[str], most: int) -> list[tuple[str, float]]:
         """Names, of at most so many characters, and their places, or else round numbers."""
         named = [(truncate(name, most), float(place)) for place, name in enumerate(names)]
-        return named or [(f"{value:.6g}", float(value)) for value in self.ticks()]
+        ticks = self.ticks().tolist()
+        # So many digits that no two labels are the same.
+        enough = (d for d in range(6, 17) if len({f"{v:.{d}g}" for v in ticks}) == len(ticks))
+        digits = next(enough, 17)
+        return named or [(f"{v:.{digits}g}", v) for v in ticks]
 
     def share(self, values: Any) -> Array:
         """From 0 at the low end to 1 at the high end."""
@@ -272,9 +276,8 @@ def _panel_svg(panel: Panel, chart: Chart) -> str:
 
 def _text(label: str, x: Any, y: Any, anchor: str, turn: str = "") -> str:
     """Text of a picture; nothing for an empty one."""
-    words = escape(plain(label))
     place = f'x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}"{turn}'
-    return f"<text {place}>{words}</text>" * bool(words)
+    return f"<text {place}>{escape(plain(label))}</text>" * bool(label)
 
 
 def _path(series: Series, x: Any, y: Any) -> str:

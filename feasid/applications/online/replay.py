@@ -101,9 +101,8 @@ class Replay:
             Series(t, np.where(table["open"], 1.0, 0.0), GREEN, "gate open (1) or closed (0)"),
         ]
         share = 100.0 * table["open"].mean()
-        said = "error of prediction / noise"
         panels = [
-            Panel(errors, "", "time [s]", said, ("", "log"), lines=changes),
+            Panel(errors, "error / noise", "time [s]", scales=("", "log"), lines=changes),
             Panel(gate, "", "time [s]", lines=changes),
         ]
         title = f"The gate is open {share:.0f} % of the time"
