@@ -141,7 +141,7 @@ def test_outlines_of_bodies_hold_their_ellipsoids_and_touch_them(fit, contents):
 def test_reduced_data_have_no_curves(fit, logs, tmp_path):
     reduced = feasid.fit(feasid.reduce(logs[0], fit.description), diagnose=False)
     reduced.report(tmp_path / "reduced.html")
-    assert (tmp_path / "reduced.html").read_text().count("<svg") == ROBOTS
+    assert (tmp_path / "reduced.html").read_text().count('class="curve"') == 0
     with pytest.raises(InputError, match="a log is"):
         fit.report(tmp_path / "wrong.html", log=3)
     assert not (tmp_path / "wrong.html").exists()
