@@ -40,12 +40,14 @@ def _add_title(figure: Figure, title: str, kinds: dict[str, Any]) -> None:
     """Write the title above a figure, and its legend in as many columns as fit."""
     title = fill(plain(title), int(figure.get_figwidth() * 110 / TITLE))
     if not kinds:
-        figure.suptitle(title, fontsize=TITLE, fontweight="bold")
+        figure.suptitle(title, fontsize=TITLE, fontweight="bold", parse_math=False)
         return
     head = {"title": title, "title_fontproperties": {"size": TITLE, "weight": "bold"}}
     for count in range(4, 0, -1):
         legend = figure.legend([*kinds.values()], [*kinds], loc="outside upper center", ncols=count,
                                fontsize=TITLE, frameon=False, **head)  # fmt: skip
+        for text in (legend.get_title(), *legend.get_texts()):
+            text.set_parse_math(False)  # names of joints, which may hold dollar signs
         if count == 1 or legend.get_window_extent().width < figure.bbox.width:
             return
         legend.remove()

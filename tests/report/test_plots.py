@@ -22,12 +22,12 @@ PICTURES = ["__call__", *(x for x in vars(Plots) if not x.startswith("_") and x 
 PER_JOINT = {"__call__": 1, "spectra": 1, "friction": 2, "excitation": 4}
 """Panels per joint."""
 
-NAME = "upper<script>$x$"
+NAME = "upper<script>$\\x$"
 
 
 @pytest.fixture(scope="module")
 def fit():
-    robot = feasid.load_robot(ARM.replace('"upper"', '"upper&lt;script&gt;$x$"'))
+    robot = feasid.load_robot(ARM.replace('"upper"', '"upper&lt;script&gt;$\\x$"'))
     terms = robot.with_joint_terms()
     return feasid.fit(simulate(terms, arm_parameters(terms), 1, noise=0.05), robot)
 
@@ -65,9 +65,9 @@ def parts_outside(figure):
 def test_legends_and_labels_stay_inside_for_any_number_of_joints(joints):
     names = [f"joint_{k}_with_a_name_of_some_length" for k in range(joints)]
     marks = {"m": ["★", "●", "○", "✕", "="] * joints, "Lxx": ["✕"] * 5 * joints}
-    curve = Series([0, 1], [0, 1], label="as measured by the sensors of the robot")
+    curve = Series([0, 1], [0, 1], label="as measured by the sensors $\\x$ of the robot")
     panels = [Panel([curve], name, "time [s]", "torque [N m], force [N]") for name in names]
-    chart = Chart("A sentence about the curves", "curves of every joint", panels)
+    chart = Chart("A sentence about $\\x$ the curves", "curves of every joint", panels)
     for drawn in (draw(chart), draw(identifiability_map(marks, names * 5))):
         assert parts_outside(drawn) == []
 

@@ -115,8 +115,6 @@ def approach_times(way: Array, bounds: Bounds) -> Array:
     return np.asarray(np.maximum(PEAK_SPEED * way / speed, np.sqrt(PEAK_ACCELERATION * way / push)))
 
 
-"""Paul Tol's bright palette, distinguishable for the colour-blind and in print."""
-
 PLOT_POINTS = 600  #: Points drawn per line.
 
 Seconds: TypeAlias = Annotated[float, number(0.0, 2.0e9, open=True)]

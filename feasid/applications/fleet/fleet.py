@@ -97,7 +97,8 @@ class Fleet(Displayed):
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the type and the table, without fits, in a small file that `feasid.load` reads."""
         if left := {*self.options} - {*savable_options(self.options, KNOWN)}:
-            raise OutputError(f"option {min(left)} is code, which no file holds", option=min(left))
+            text = f"option {min(left)} is code, which no file holds: save the fits of this fleet"
+            raise OutputError(text, option=min(left))
         head = {"format": "feasid fleet", "version": VERSION}
         write_record(path, self, KNOWN, head, {}, overwrite)
 

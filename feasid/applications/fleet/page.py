@@ -24,10 +24,8 @@ def write_page(
     path: str | Path, shown: Display, chart: charts.Chart, table: pd.DataFrame, overwrite: bool
 ) -> None:
     """Write the page to a file."""
-    cells, title = (
-        table.to_html(border=0, index_names=False, float_format="{:.3g}".format),
-        escape(plain(shown.title)),
-    )
+    cells = table.to_html(border=0, index_names=False, float_format="{:.3g}".format)
+    title = escape(plain(shown.title))
     head = (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{title}</title>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"

@@ -178,7 +178,8 @@ def solve_verified(
 
 def solver_error(what: str, attempts: Sequence[Attempt]) -> SolverError:
     """The error that lists all attempts."""
-    names = {a.solver for a in attempts}
+    # The usual attempts are of several solvers; one that was accepted may have been the first.
+    names = set() if any(a.accepted for a in attempts) else {a.solver for a in attempts}
     advice = f"; leave solver={names.pop()!r} out to try others" if len(names) == 1 else ""
     lines = "\n  ".join(["; tried:", *map(str, attempts)]) if attempts else ""
     return SolverError(f"{what}{advice}{lines}", attempts=tuple(attempts))
