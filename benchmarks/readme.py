@@ -1,7 +1,7 @@
 """Every number of the README: ``python -m benchmarks.readme [--wam] [--write]``.
 
-Prints the blocks between the README's ``<!-- numbers: NAME -->`` marks: "fit", what the snippet of
-the quick start prints; "league", from the league's last results (benchmarks/league/results.json);
+Prints the blocks between the README's ``<!-- numbers: NAME -->`` marks: "demo", what ``feasid
+demo`` prints; "league", from the league's last results (benchmarks/league/results.json);
 with --wam "wam", from examples/wam_control.py (two minutes, needs the extra "mujoco"). ``--write``
 puts what was printed into the README.
 """
@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import feasid
 from benchmarks.league.judge import is_negative, is_rejected
 from benchmarks.league.page import quiet
 
@@ -34,10 +36,12 @@ TOOLS = {
 """Participants of the league that the README shows, and their headings."""
 
 
-def fit_block() -> str:
-    """What the quick start's ``print(fit)`` shows."""
-    fit = feasid.fit(feasid.datasets.load("unitree_z1"))
-    return f"```text\n{fit!s}\n```"
+def demo_block() -> str:
+    """What ``feasid demo`` prints."""
+    command = [sys.executable, "-m", "feasid", "demo"]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return f"```text\n{done.stdout.strip()}\n```"
 
 
 def league_block() -> str:
@@ -122,8 +126,6 @@ def best(
 
 def wam_block() -> str:
     """The caption of the README's picture."""
-    import sys
-
     sys.path.insert(0, str(ROOT / "examples"))
     import wam_control  # type: ignore[import-not-found]
 
@@ -141,7 +143,7 @@ def wam_block() -> str:
     )
 
 
-BLOCKS = {"fit": fit_block, "league": league_block, "wam": wam_block}
+BLOCKS = {"demo": demo_block, "league": league_block, "wam": wam_block}
 
 
 def in_readme(name: str) -> str:

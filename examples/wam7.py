@@ -18,6 +18,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import wam7_recorded
 
 import feasid
 from feasid.datasets import wam
@@ -182,7 +183,7 @@ of their values are near the published ones."""
 
 def main(folder: str | None = None) -> dict[str, object]:
     """Print the tables; return what was compared."""
-    log = feasid.datasets.load("wam7", folder=folder)
+    log = feasid.datasets.load("wam7") if folder is None else wam7_recorded.load(folder)
     study = Study(log)
     if folder is None:
         print(RECONSTRUCTED)

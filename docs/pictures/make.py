@@ -42,10 +42,9 @@ def keep(name: str, png: bytes) -> None:
 
 def report() -> None:
     """Fit, write the report, photograph."""
-    log = feasid.datasets.load("unitree_z1")
-    train, test = log[log["t"] % 4 < 2], log[log["t"] % 4 >= 2]
-    robot = log.attrs["robot"]
-    fit = feasid.fit(train, robot, **feasid.diagnose(train, robot).options)
+    log = feasid.datasets.load("kinova_gen3")
+    train, test = log[log["run"] != "run_3"], log[log["run"] == "run_3"]
+    fit = feasid.fit(train)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
         fit.report(Path(folder) / "report.html", test=test)
         browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

@@ -64,7 +64,6 @@ GROUPS = {
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 SHARED_MODULES = {
-    "demo": "fit",
     **dict.fromkeys(("check", "compare"), "check"),
     **dict.fromkeys(("payload", "torque-constants"), "loads"),
     **dict.fromkeys(("diagnose", "reduce", "replay"), "logs"),

@@ -175,37 +175,3 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     if arguments.report:
         require("writing a report", "report", "jinja2")
-
-
-DEMO_MORE = "more: --verbose for tables and notes"
-
-
-def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid demo``."""
-    add = parser.add_argument
-    add("--out", default="z1_identified.urdf", metavar="URDF")
-    add("--overwrite", action="store_true", help="replace an existing file")
-    add("--verbose", action="store_true", help="print coefficient tables and notes too")
-    add_output(parser)
-
-
-def run_demo(arguments: argparse.Namespace) -> int:
-    """Run the main job on a real log inside the package: fit it, and write the robot as URDF.
-
-    The log is of a Unitree Z1 arm with six joints.
-    """
-    check_outputs({"--out": arguments.out}, (), overwrite=arguments.overwrite)
-    from feasid import datasets
-    from feasid.results.fit import fit
-
-    result = fit(datasets.load("unitree_z1"))
-    with redirect_sentences(arguments.json):
-        print_display(replace(result.display(), more=DEMO_MORE))
-        if arguments.verbose:
-            print(f"\n{spell_as_arguments(str(result.summary()))}")
-        print()
-        result.write(arguments.out, overwrite=arguments.overwrite)
-        print(f"wrote {Path(arguments.out)}: read back and verified in exact arithmetic")
-    if arguments.json:
-        print_json("demo", {**fit_as_data(result), "out": arguments.out})
-    return 0

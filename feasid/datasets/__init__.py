@@ -1,4 +1,4 @@
-"""Logs to try things on: ``feasid.datasets.load("unitree_z1")``.
+"""Logs to try things on: ``feasid.datasets.load("kinova_gen3")``.
 
 The robot travels with the log, in ``df.attrs["robot"]``, so that ``feasid.fit(df)`` works; a log
 from the motors' side also brings options: ``feasid.fit(df, **df.attrs["options"])``.
@@ -72,11 +72,7 @@ class Recorded:
 
 def _module(name: str) -> Callable[..., Any]:
     """A dataset that a module of this package makes with its function ``load``."""
-
-    def load_it(**where: Any) -> Any:
-        return import_module(f"feasid.datasets.{name}").load(**where)
-
-    return load_it
+    return lambda: import_module(f"feasid.datasets.{name}").load()
 
 
 _TX40_TRANSMISSION = (
@@ -98,7 +94,7 @@ DATASETS: dict[str, Callable[..., Any]] = {
         licence="BSD-3-Clause",
     ),
     "kinova_gen3": Recorded(
-        CHECKOUT / "kinova_gen3",
+        HERE / "kinova_gen3",
         ("run_1.csv.gz", "run_2.csv.gz", "run_3.csv.gz"),
         "gen3.urdf",
         origin="github.com/wissem01chiha/dynamic-identification",
@@ -146,7 +142,7 @@ DATASETS: dict[str, Callable[..., Any]] = {
         options={"columns": {"tau": "current_{}"}},
     ),
     "unitree_z1": Recorded(
-        HERE / "unitree_z1",
+        CHECKOUT / "unitree_z1",
         ("log.csv.gz",),
         "z1.urdf",
         origin="github.com/iit-DLSLab/simple-robot-identification-isaaclab, commit 5b3aa99",
@@ -164,31 +160,24 @@ def names() -> tuple[str, ...]:
 
 
 @checked
-def load(name: str, *, folder: str | Path | None = None) -> pd.DataFrame:
+def load(name: str) -> pd.DataFrame:
     """Load a dataset; its robot is in ``df.attrs["robot"]``.
 
     Parameters
     ----------
     name : str
-        One of `names`: "unitree_z1", "arm" (simulated, three joints) and "wam7" come with the
+        One of `names`: "kinova_gen3", "arm" (simulated, three joints) and "wam7" come with the
         package, the others with a checkout of the repository, inside which you run.
-    folder : path, optional
-        Of "wam7": a download of the authors' recorded logs, instead of the log that is
-        reconstructed from the published tables; see `feasid.datasets.wam.recorded`.
 
     Raises
     ------
     InputError
-        The name is unknown, the dataset is not installed here, or the folder has no logs of it.
+        The name is unknown, or the dataset is not installed here.
     """
     if name not in DATASETS:
         raise InputError(
             f"no dataset {name!r}{did_you_mean(name, DATASETS)}: one of {', '.join(DATASETS)}",
             name=name,
         )
-    if folder is not None and name != "wam7":
-        raise InputError(
-            f"folder= is for 'wam7', whose recorded logs you download; {name!r} has none"
-        )
-    df: pd.DataFrame = DATASETS[name]() if folder is None else DATASETS[name](folder=folder)
+    df: pd.DataFrame = DATASETS[name]()
     return df

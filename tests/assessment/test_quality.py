@@ -226,7 +226,7 @@ GARBAGE = {
 def test_garbage_leaves_no_model(kind, tmp_path, capsys):
     log, out = tmp_path / "log.csv", tmp_path / "out.urdf"
     faults.changed("unitree_z1", *GARBAGE[kind]).to_csv(log, index=False)
-    urdf = feasid.datasets.HERE / "unitree_z1" / "z1.urdf"
+    urdf = feasid.datasets.CHECKOUT / "unitree_z1" / "z1.urdf"
     words = ["fit", *map(str, (log, "--robot", urdf, "--out", out)), "--lock", "jointGripper=-0.44"]
     assert main(words) == EXIT_USELESS
     out_text, err_text = capsys.readouterr()

@@ -76,13 +76,20 @@ def test_existing_output_is_kept(folder, capsys):
 
 
 @pytest.mark.slow  # a draw of tests/cli/test_json.py runs it, too
-def test_demo_runs_on_the_packaged_log(tmp_path, monkeypatch, capsys):
+def test_demo_shows_three_models_of_a_packaged_log(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
+    rows = {name: re.search(rf"^  {name} .*$", out, re.M)[0] for name in ("description", "feasid")}
+    assert "2 of 7" in rows["description"]
+    assert "none of 7" in rows["feasid"]
+    assert "refuses" in rows["description"]
+    assert "loads" in rows["feasid"]
     assert "physically consistent   yes (certified)" in out
-    assert "cross-validation error" in out
-    assert feasid.load_robot(tmp_path / "z1_identified.urdf").dof == 6  # the gripper is held
+    model = pytest.importorskip("mujoco").MjModel.from_xml_path("kinova_identified.xml")
+    assert model.nv == feasid.load_robot("kinova_identified.xml").dof == 7
+    assert (tmp_path / "kinova_identified.html").is_file()
+    assert main(["demo"]) == 2  # nothing is replaced
 
 
 def test_help_and_version(capsys):

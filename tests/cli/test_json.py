@@ -26,7 +26,7 @@ ORDERS = {
     "sample": ["out.urdf", "--count", "2", "--out", "drawn"],
     "export": ["arm.feasid", "--c", "arm.c"],
     "reduce": ["log.csv", "test.csv", *ROBOT, "--out", "both.reduced"],
-    "demo": ["--out", "z1.urdf"],
+    "demo": ["--out", "kinova.xml"],
     "diagnose": ["log.csv", *ROBOT],
     "payload": ["log.csv", "--without", "test.csv", *ROBOT, "--out", "load.json"],
     "torque-constants": ["log.csv", *ROBOT, "--loaded", "test.csv", "--load", "known.json"],

@@ -24,7 +24,7 @@ RECORDED = ["unitree_z1", "kuka_lwr4", "staubli_tx40", "kinova_gen3", "double_pe
 RECORDED += ["ur3", "ur5"]
 ROOT = Path(__file__).parents[2]
 PROVENANCE = ROOT / "datasets" / "PROVENANCE.md"
-MOST_BYTES_IN_WHEEL = 500_000
+MOST_BYTES_IN_WHEEL = 700_000  # one real log with its robot, and published tables
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -93,7 +93,7 @@ def test_what_is_in_the_wheel_is_small_and_free():
     assert not any("kuka" in str(p.relative_to(datasets.HERE)) for p in files)
     for p in files:
         if p.name.startswith("LICENSE"):
-            assert "BSD" in p.read_text()
+            assert "BSD" in p.read_text() or "CC0" in p.read_text()
 
 
 LOAD = "import feasid; print(feasid.__file__); print(len(feasid.datasets.load('double_pendulum')))"

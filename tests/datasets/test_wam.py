@@ -5,8 +5,8 @@ from math import cos, pi, sin
 
 import numpy as np
 import pytest
+import wam7_recorded
 
-from feasid import datasets
 from feasid.core.errors import InputError
 from feasid.datasets import wam
 from feasid.robot import inertia
@@ -63,15 +63,11 @@ def recorded_folder(folder, seed=0):
 
 def test_recorded_logs_of_a_download_are_runs_of_a_robot_with_the_datasheets_bodies(tmp_path):
     tables, values = recorded_folder(tmp_path)
-    log = datasets.load("wam7", folder=tmp_path)
+    log = wam7_recorded.load(tmp_path)
     assert list(log["run"].unique()) == ["first", "second"]
     for name, table in tables.items():
         part = log[log["run"] == name].drop(columns="run")
-        assert list(part) == [
-            "t",
-            *(f"q_{k}" for k in range(1, 8)),
-            *(f"tau_{k}" for k in range(1, 8)),
-        ]
+        assert list(part) == ["t", *(f"{s}_{k}" for s in ("q", "tau") for k in range(1, 8))]
         np.testing.assert_array_equal(part.to_numpy(), table)
     robot = log.attrs["robot"]
     for body, (mass, centre, tensor) in zip(robot.bodies, values.values(), strict=True):
@@ -79,7 +75,7 @@ def test_recorded_logs_of_a_download_are_runs_of_a_robot_with_the_datasheets_bod
         assert got_mass == pytest.approx(mass)
         np.testing.assert_allclose(got_centre, centre, atol=ATOL)
         np.testing.assert_allclose(got_tensor, tensor, atol=ATOL)
-    logs_alone = datasets.load("wam7", folder=tmp_path / "data" / "recdata")
+    logs_alone = wam7_recorded.load(tmp_path / "data" / "recdata")
     assert logs_alone.drop(columns="run").equals(log.drop(columns="run"))
 
 
@@ -97,9 +93,4 @@ def test_downloads_that_are_not_as_published_are_refused(tmp_path, spoil, says):
     recorded_folder(tmp_path)
     spoil(tmp_path)
     with pytest.raises(InputError, match=says):
-        datasets.load("wam7", folder=tmp_path)
-
-
-def test_other_datasets_have_no_folder(tmp_path):
-    with pytest.raises(InputError, match="wam7"):
-        datasets.load("unitree_z1", folder=tmp_path)
+        wam7_recorded.load(tmp_path)

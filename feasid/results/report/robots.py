@@ -33,15 +33,17 @@ class RobotView:
     impossible: Sequence[Mapping[str, Any]]  #: The same where there is none: imaginary axes are 0.
 
 
-def robot_views(fit: FittedModel, pose: Mapping[str, float] | None = None) -> list[RobotView]:
+def compared_robots(fit: FittedModel) -> dict[str, Robot]:
     """The description, the fit and least squares; of its parameters those closest to the fit."""
     away = fit.base_table["ols"].to_numpy() - fit.beta
     least = fit.delta + np.linalg.lstsq(np.asarray(fit.base.K, float), away, rcond=None)[0]
-    return [
-        _view("described", fit.description, pose),
-        _view("fitted", fit.robot, pose),
-        _view("least squares", fit.robot.with_values(least), pose),
-    ]
+    robots = {"described": fit.description, "fitted": fit.robot}
+    return robots | {"least squares": fit.robot.with_values(least)}
+
+
+def robot_views(fit: FittedModel, pose: Mapping[str, float] | None = None) -> list[RobotView]:
+    """The robots of `compared_robots` in space."""
+    return [_view(title, robot, pose) for title, robot in compared_robots(fit).items()]
 
 
 def _view(title: str, robot: Robot, pose: Mapping[str, float] | None) -> RobotView:
