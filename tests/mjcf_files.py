@@ -43,31 +43,7 @@ JOINTS = [
 ]  # fmt: skip
 
 
-TREE = """
-<mujoco model="tree">
-  <compiler angle="radian"/>
-  <default>
-    <joint axis="0 1 0"/>
-    <default class="light"><geom density="100" type="capsule" size="0.1 0.2"/>
-      <default class="slider"><joint type="slide" axis="1 0 0"/></default></default>
-  </default>
-  <worldbody>
-    <geom type="plane" size="1 1 1"/>
-    <body name="fixed" pos="0 0 1"><geom size="0.1"/>
-      <body name="a" childclass="light"><joint name="a"/><geom/>
-        <body name="welded" pos="0 0.1 0" quat="1 0.5 0 0"><geom class="main" size="0.2"/></body>
-        <frame pos="0 0 0.3" euler="0.1 0.2 0.3" childclass="slider">
-          <geom/>
-          <body name="c"><joint/><geom size="0.3 0.1"/></body>
-          <frame pos="1 0 0"><body name="d"><joint class="main"/><geom/></body></frame>
-        </frame>
-      </body>
-      <body><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body>
-    </body>
-  </worldbody>
-  <worldbody><body name="second"><freejoint/><geom size="0.3"/></body></worldbody>
-</mujoco>
-"""
+TREE = (Path(__file__).parent / "data" / "models" / "tree.xml").read_text(encoding="utf-8")
 
 
 def wheel_models():

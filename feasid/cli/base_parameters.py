@@ -44,12 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
     add("--csv", action="store_true", help="coefficients as CSV")
     add("--latex", action="store_true", help="combinations as a LaTeX table")
-    add(
-        "--experiment",
-        metavar="WORD",
-        nargs="+",
-        help="describe an experiment: measured=A,B held=C,D:1.57 static gravity=X,Y,Z everything",
-    )
+    words = "of an experiment: measured=A,B held=C,D:1.57 static gravity=X,Y,Z everything"
+    add("--experiment", metavar="WORD", nargs="+", help=words)
     add("--for", metavar="WORD", nargs="+", dest="use",
         help="describe the use of the model, in the same words")  # fmt: skip
 

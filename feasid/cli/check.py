@@ -8,8 +8,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from feasid import __version__
 from feasid.applications.inspection import file_check as reports
@@ -17,13 +18,9 @@ from feasid.applications.inspection.file_check import FileCheck, check_file
 from feasid.applications.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.cli import beta
 from feasid.cli.options import robot_words
-from feasid.cli.output import add_output, print_json, redirect_sentences
-from feasid.core.display import truncate
+from feasid.cli.output import add_output, print_display, print_json, redirect_sentences
 from feasid.core.errors import FeasidError, InputError
 from feasid.core.files import check_outputs
-
-if TYPE_CHECKING:
-    from feasid.applications.inspection.comparison import Comparison
 
 WORST = ("error", INFEASIBLE, INCONCLUSIVE)
 
@@ -39,17 +36,11 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_const", const="json", dest="format", help="as JSON")
     add("--verbose", "-v", action="store_true", help="one line per warning")
     add("--quiet", "-q", action="store_true", help="only what is infeasible")
-    add(
-        "--control",
-        action="store_true",
-        help="also check the mass matrix and the base parameters (slower, uses a solver)",
-    )
-    add(
-        "--bodies",
-        action="store_true",
-        help="check moving bodies instead of links; links fixed to each other are one body",
-    )
+    add("--control", action="store_true", help="also check mass matrix and base parameters")
+    add("--bodies", action="store_true", help="check moving bodies, not the links of each")
     add("--strict", action="store_true", help="count bodies without mass or volume")
+    add("--report", metavar="HTML", help="also write a page: links in 3-D, causes and cures")
+    add("--overwrite", action="store_true", help="replace an existing page")
     beta.add_arguments(parser)
 
 
@@ -66,11 +57,17 @@ def run_check(arguments: argparse.Namespace) -> int:
     if arguments.bodies:
         return _judge_bodies(arguments)
     results: list[tuple[str, FileCheck | FeasidError]] = []
-    for path in expand_patterns(arguments.files):
+    paths = expand_patterns(arguments.files)
+    check_outputs({"--report": arguments.report}, paths, overwrite=arguments.overwrite)
+    for path in paths:
         try:
             results.append((path, check_file(path, model=arguments.model or "")))
         except FeasidError as error:
             results.append((path, error))
+    if arguments.report is not None:
+        from feasid.applications.inspection.check_page import write_check_page
+
+        write_check_page(results, arguments.report, overwrite=arguments.overwrite)
     if arguments.format == "sarif":
         print(json.dumps(reports.sarif_log(_findings(results), __version__), indent=2))
     elif arguments.format == "github":
@@ -124,8 +121,10 @@ def _judge_bodies(arguments: argparse.Namespace) -> int:
     from feasid.robot.formats.load import load_robot
 
     as_json = arguments.format == "json"
-    if arguments.control or arguments.strict or arguments.format not in ("text", "json"):
-        raise InputError("--bodies prints text or JSON, and excludes --control and --strict")
+    others = [name for name in ("control", "strict", "report") if getattr(arguments, name)]
+    if others or arguments.format not in ("text", "json"):
+        name = others[0] if others else f"format {arguments.format}"
+        raise InputError(f"--{name} applies to links: it has no effect with --bodies")
     statuses, told = set(), []
     for path in expand_patterns(arguments.files):
         try:
@@ -233,9 +232,6 @@ def _findings(results: Results) -> Iterable[reports.Finding]:
             yield from reports.findings(result)
 
 
-COMPARED_ROWS = 20  #: Differing base parameters shown without --all.
-
-
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
     add = parser.add_argument
@@ -263,36 +259,8 @@ def run_compare(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json("compare", found.to_dict())
     else:
-        print("\n".join(_comparison_lines(found, arguments.all)))
-    return 0 if found.equivalent else 1
-
-
-def _comparison_lines(found: Comparison, everything: bool) -> Iterator[str]:
-    a, b = found.names
-    yield f"A = {a}\nB = {b}"
-    if found.kinematics:
-        yield "the kinematics differ:"
-        yield from (f"  {text}" for text in found.kinematics)
-    rows = found.rows if everything else found.different[:COMPARED_ROWS]
-    if rows:
-        width = max(len(truncate(row.expression, 60)) for row in rows)
-        yield f"\n{'base parameter':{width}}  {'A':>12}  {'B':>12}  difference"
-        for row in rows:
+        print_display(replace(found.display(), more=""))
+        for row in found.rows if arguments.all else ():
             off = f"{100 * row.relative:.2g} %"
-            yield f"{truncate(row.expression, 60):{width}}  {row.a:12.5g}  {row.b:12.5g}  {off}"
-        left = len(found.different) - len(rows)
-        if left > 0 and not everything:
-            yield f"and {left} more (--all)"
-        yield ""
-    if found.torques:
-        worst = max(found.torques, key=found.torques.__getitem__)
-        yield f"largest torque difference: {100 * found.torques[worst]:.3g} % on joint {worst!r}"
-    if found.equivalent:
-        yield (
-            f"dynamically equivalent: all {len(found.rows)} base parameters, joint terms included, "
-            f"agree to {found.tolerance:g}"
-        )
-    elif found.kinematics:
-        yield "different: the kinematics are not the same"
-    else:
-        yield f"different: {len(found.different)} of {len(found.rows)} base parameters"
+            print(f"{row.a:12.5g}  {row.b:12.5g}  {off:>8}  {row.expression}")
+    return 0 if found.equivalent else 1

@@ -28,18 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", nargs="?", metavar="FILE", help="URDF, MJCF, SDF or USD")
     add("--out", required=True, metavar="FIXED", help="file to write")
-    add(
-        "--metric",
-        choices=METRICS,
-        default=METRICS[0],
-        help="distance to minimise: of the inertia's entries, or with an entropy (thicker bodies)",
-    )
-    add(
-        "--margin",
-        type=float,
-        default=MARGIN,
-        help="smallest second moment of a corrected link over their sum (default %(default)g)",
-    )
+    distance = "distance to minimise: of the entries, or with an entropy (thicker bodies)"
+    add("--metric", choices=METRICS, default=METRICS[0], help=distance)
+    share = "smallest second moment of a corrected link over their sum (default %(default)g)"
+    add("--margin", type=float, default=MARGIN, help=share)
     add("--fill", action="store_true", help="also give massless or point-like moving bodies volume")
     programs = "also thicken what this program rejects, and --fill"
     add("--for", dest="for_", choices=PROGRAMS, help=programs)

@@ -30,11 +30,8 @@ def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("loaded", nargs="+", metavar="LOG", help="with the load: CSV, Parquet, NPZ, bags, reduced")
     add("--without", nargs="+", metavar="LOG", help="the same without it")
-    add(
-        "--sensor",
-        metavar="FX,FY,FZ,TX,TY,TZ",
-        help="instead: columns of a wrist sensor, force and moment that it exerts on the load",
-    )
+    wrench = "instead: columns of a wrist sensor, force and moment that it exerts on the load"
+    add("--sensor", metavar="FX,FY,FZ,TX,TY,TZ", help=wrench)
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="body or link that carries the load; default the last body")
     add("--controller", metavar="MAKER",
@@ -107,8 +104,7 @@ def add_torque_constants_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="body with the load; default the file's, or the last body")
     add("--out", metavar="JSON", help="write the factors here, by column")
-    add_output(parser)
-    add("--overwrite", action="store_true", help="replace an existing output file")
+    add_output(parser, "replace an existing output file")
     add_options(parser, LoadOptions)
 
 

@@ -169,12 +169,8 @@ def _parse_numbers(arguments: argparse.Namespace, names: Sequence[str]) -> dict[
 def add_ranges_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid ranges``."""
     parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
-    parser.add_argument(
-        "parameters",
-        nargs="*",
-        metavar="PARAMETER",
-        help="such as forearm.m or 'forearm.m + 2 hand.m'; default all standard parameters",
-    )
+    forms = "such as forearm.m or 'forearm.m + 2 hand.m'; default all standard parameters"
+    parser.add_argument("parameters", nargs="*", metavar="PARAMETER", help=forms)
     add_output(parser)
     add_options(parser, RangeOptions)
 
@@ -297,11 +293,8 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     add("model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF, USD")
     add("--c", required=True, metavar="FILE.c", help="write the code here")
     add("--float", action="store_true", help="single precision")
-    add(
-        "--argument",
-        action="store_true",
-        help="functions take the base parameters as an argument; default folded into the code",
-    )
+    folded = "functions take the base parameters as an argument; default folded into the code"
+    add("--argument", action="store_true", help=folded)
     add_output(parser, "replace files that exist")
 
 

@@ -92,15 +92,17 @@ class MissingExtraError(FeasidError, ImportError):
     """An optional dependency is absent; the message is the command that installs it."""
 
 
+DISTRIBUTION = "feasid"  #: The installed package that has the extras.
+
+
 def missing_extra(need: str, package: str, extra: str) -> MissingExtraError:
     """Build the error for an absent optional package.
 
     `need`: what the user wanted, as the start of a sentence: ``"reading Parquet"``; `package`: the
-    package that is absent; `extra`: the extra of feasid that installs it.
+    package that is absent; `extra`: the extra that installs it.
     """
-    return MissingExtraError(
-        f'{need} needs {package}: pip install "feasid[{extra}]"', package=package, extra=extra
-    )
+    command = f'pip install "{DISTRIBUTION}[{extra}]"'
+    return MissingExtraError(f"{need} needs {package}: {command}", package=package, extra=extra)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from floating import loaded
 from pinocchio_side import PinocchioModel
+from robots import MODELS
 
 import feasid
 from feasid.results.codegen.c import find_compiler
@@ -68,16 +69,7 @@ def test_floating_models_are_pinocchios(name, backend):
         assert np.abs(own.forward_dynamics(q, dq, tau) - aba).max() < amplified
 
 
-JOINTS = """<mujoco><option gravity="1 2 -9"/><worldbody>
-  <body name="base" pos="0.1 0.2 0.3"><freejoint name="base"/>
-    <inertial pos="0.1 0 0.05" mass="3" fullinertia="0.3 0.2 0.25 0.01 0.02 -0.01"/>
-    <body name="arm" pos="0.2 0.1 0"><joint name="ball" type="ball"/>
-      <inertial pos="0 0.1 0.2" mass="1" fullinertia="0.1 0.2 0.15 0.01 -0.02 0.01"/>
-      <body name="rod" pos="0 0.3 0.1"><joint name="slide" type="slide" axis="0.6 0 0.8"/>
-        <inertial pos="0.05 0 0" mass="0.5" diaginertia="0.01 0.02 0.02"/>
-        <body name="hand" pos="0.3 0 0"><joint name="hinge" axis="0 0.6 0.8" damping="0.4"/>
-          <inertial pos="0.02 0.03 0.1" mass="0.4" diaginertia="0.01 0.008 0.006"/>
-  </body></body></body></body></worldbody></mujoco>"""
+JOINTS = MODELS / "joints.xml"
 """A free base, a ball joint, a slide and a hinge with damping."""
 
 
@@ -86,11 +78,10 @@ def test_balls_and_floating_bases_are_mujocos(tmp_path, backend):
     mujoco = pytest.importorskip("mujoco")
     from mujoco_side import inverse
 
-    (tmp_path / "joints.xml").write_text(JOINTS)
-    robot = feasid.load_robot(tmp_path / "joints.xml")
+    robot = feasid.load_robot(JOINTS)
     assert [b.dof for b in robot.bodies] == [6, 3, 1, 1]
     model, own = (
-        mujoco.MjModel.from_xml_string(JOINTS),
+        mujoco.MjModel.from_xml_path(str(JOINTS)),
         feasid.CompiledDynamics(robot, backend=backend),
     )
     for q, dq, ddq in np.random.default_rng(1).uniform(-1, 1, (5, 3, robot.dof)):

@@ -43,7 +43,7 @@ VISITED = [
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
-    """A report, the report of a saved fit and two fits side by side, of hostile names."""
+    """A report, that of a saved fit, two fits side by side and a check, of hostile names."""
     folder = tmp_path_factory.mktemp("browser")
     (folder / "arm.urdf").write_text(
         ARM.replace('"upper"', f'"{HOSTILE}"').replace('"slide"', f'"{HOSTILE}"')
@@ -59,6 +59,11 @@ def reports(tmp_path_factory):
     model = str(folder / "arm.feasid")
     assert main(["report", model, "--out", str(folder / "saved.html")]) == 0
     assert main(["report", model, model, "--out", str(folder / "two.html")]) == 0
+    bad = folder / "bad.urdf"
+    bad.write_text(
+        (folder / "arm.urdf").read_text().replace('mass value="1.25"', 'mass value="-1"')
+    )
+    assert main(["check", str(bad), "--report", str(folder / "check.html")]) == 1
     return folder
 
 
@@ -105,7 +110,7 @@ def wrong(page):
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("name", ["report", "saved", "two"])
+@pytest.mark.parametrize("name", ["report", "saved", "two", "check"])
 def test_reports_are_quiet_reachable_and_fit_the_screen(reports, browser, name, screen):
     visit = Visit(browser, screen)
     address = f"file://{reports}/{name}.html"

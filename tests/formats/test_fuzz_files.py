@@ -6,7 +6,7 @@ import re
 import sys
 
 import pytest
-from robots import ARM
+from robots import ARM, MODELS
 from sdf_files import FRAMES
 
 from feasid.applications.inspection import file_check as reports
@@ -20,16 +20,7 @@ from feasid.robot.formats.xml import parse_xml
 CALLS = 200_000
 """Function calls that one file may cost, some three times as many as any did (61 578)."""
 
-MJCF = """<mujoco model="m"><compiler angle="radian" eulerseq="XYz"/>
-<default><geom density="100"/><default class="c"><joint type="slide" axis="1 0 0"/></default>
-</default>
-<worldbody><body name="a" pos="0 0 1" euler="0.1 0.2 0.3" childclass="c"><joint name="j" ref="0.1"/>
-<inertial pos="0 0 0" mass="1" fullinertia="1 1.1 1.2 0.1 -0.1 0"/>
-<geom type="capsule" size="0.1 0.2" fromto="0 0 0 1 1 1"/>
-<frame pos="1 0 0"><body name="b" quat="1 0 1 0"><joint class="main" type="ball"/>
-<geom type="box" size="1 2 3" mass="4"/><body><inertial pos="0 1 0" mass="2" diaginertia="1 2 2.5"
-axisangle="1 0 0 0.3"/></body></body></frame></body></worldbody></mujoco>
-"""
+MJCF = (MODELS / "fuzzed.xml").read_text(encoding="utf-8")
 
 TOKENS = [
     *("nan", "1e999", "-1", "0", "1,5", "", "1e-400", "9" * 300, "e5", "-0", "0 0 0", "1 2 3 4 5"),

@@ -3,18 +3,20 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import check_models
 import pytest
-from action import STEPS, run_step
+from action import PYTHON, STEPS, install, run_step
 from robots import ARM, example_urdfs
 
 from feasid.cli import main
 
 ROOT = Path(__file__).parents[2]
 
-INSTALL = '"$FEASID_PYTHON" -P -m pip install -q --no-deps --target "$RUNNER_TEMP/feasid"'
+INSTALL = '"$FEASID_PYTHON" -P -m pip install -q --target "$RUNNER_TEMP/feasid"'
+SOURCE = '"$FEASID_SOURCE/packaging/feasid-check"'
 ROD = 'izz="0.0001"'
 
 
@@ -42,8 +44,8 @@ def test_the_pre_commit_hook_selects_and_refuses(folder, capsys):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="runs the action's bash")
 def test_the_github_action_checks_globs_and_annotates(folder):
     """Both of its scripts run as they stand; what the first installs is enough for the second."""
-    install, script = STEPS
-    assert install.split() == [*INSTALL.split(), '"$FEASID_SOURCE"', "numpy"]
+    first, script = STEPS
+    assert first.split() == [*INSTALL.split(), SOURCE]
     inputs = {"FEASID_FILES": "**/*.urdf", "FEASID_SARIF": "true"}
     done = run_step(script, folder, folder / "one", **inputs)
     assert done.returncode == 1, done.stderr
@@ -54,6 +56,37 @@ def test_the_github_action_checks_globs_and_annotates(folder):
     assert '"ruleId": "triangle"' in (folder / "one" / "runner" / "feasid.sarif").read_text()
     run_step(script, folder, folder / "two", FEASID_FILES="models/good*.urdf $(touch injected)")
     assert not (folder / "injected").exists()
+
+
+def test_the_light_distribution_says_the_same_and_needs_numpy_only(folder, capsys):
+    """Its own files and NumPy are all that Python finds beside the standard library."""
+    install(folder / "light")
+    paths = [*sorted(map(str, folder.glob("models/*"))), *map(str, example_urdfs()[::9])]
+
+    def check(*arguments):
+        command = [PYTHON, "-P", "-S", "-m", "feasid_check", *arguments]
+        environment = {"PYTHONPATH": str(folder / "light"), "PATH": ""}
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    for form in ("--verbose", "--format=json", "--format=sarif"):
+        done = check(form, *paths)
+        assert main(["check", form, *paths]) == done.returncode
+        assert (done.stdout, done.stderr) == tuple(capsys.readouterr())
+    assert "pip install feasid\n" in check("--control", paths[0]).stderr
+    owned = {path.name for path in (folder / "light").iterdir() if "numpy" not in path.name}
+    assert {name for name in owned if ".dist-info" not in name} == {"feasid_check"}
+
+
+def test_the_hook_installs_no_dependency_but_numpy():
+    """What pre-commit appends to its "pip install .", and the light distribution's own list."""
+    hooks = (ROOT / ".pre-commit-hooks.yaml").read_text()
+    light = tomllib.loads((ROOT / "packaging/feasid-check/pyproject.toml").read_text())["project"]
+    (numpy,) = light["dependencies"]
+    assert hooks.count(f"additional_dependencies: [--no-deps, '{numpy}']") == hooks.count("- id:")
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert numpy in whole["dependencies"]
+    extras = light["optional-dependencies"]
+    assert extras.items() <= whole["optional-dependencies"].items()
 
 
 @pytest.mark.slow
@@ -81,16 +114,20 @@ sys.setprofile(count)
 from feasid.cli import main
 status = main(["check", sys.argv[1]])
 sys.setprofile(None)
-print(status, calls)
+heavy = {"cvxpy", "pandas", "scipy", "matplotlib", "clarabel", "numpy.ma", "ssl"}
+print(status, calls, len(heavy & sys.modules.keys()))
 """
 
 
 def test_checking_a_seven_joint_arm_takes_little_work():
-    """Imports included, in function calls: about .3 s, however busy the machine."""
+    """Imports included, in function calls: about .3 s, however busy the machine.
+
+    Nothing is loaded that a check does not need.
+    """
     (path,) = [p for p in example_urdfs() if p.stem == "z1"]
     done = subprocess.run(
         [sys.executable, "-c", COUNTED, str(path)], capture_output=True, text=True, check=True
     )
-    status, calls = map(int, done.stdout.splitlines()[-1].split())
-    assert status == 0
+    status, calls, heavy = map(int, done.stdout.splitlines()[-1].split())
+    assert (status, heavy) == (0, 0)
     assert calls < 400_000, calls

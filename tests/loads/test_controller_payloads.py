@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from robots import MODELS
 
 import feasid
 from feasid.applications.loads.controllers import CONVENTIONS, FRANKA_RATED_PAYLOAD
@@ -128,23 +129,9 @@ def test_limits_of_the_interfaces():
         load(1).to("frank")
 
 
-FLANGED = """<robot name="r">
-<link name="base"/>
-<link name="arm"><inertial><origin xyz="0 0 .2"/><mass value="3"/>
-<inertia ixx=".1" ixy="0" ixz="0" iyy=".1" iyz="0" izz=".02"/></inertial></link>
-<link name="flange"/>
-<joint name="j" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
-<limit lower="-2" upper="2" effort="50" velocity="3"/></joint>
-<joint name="f" type="fixed"><origin xyz=".1 .2 .4" rpy=".3 -.4 1.1"/>
-<parent link="arm"/><child link="flange"/></joint>
-</robot>"""
-
-
-def test_a_load_at_a_link_is_in_its_frame(tmp_path):
+def test_a_load_at_a_link_is_in_its_frame():
     """The flange of a URDF, a link that does not move by itself, may carry the load."""
-    path = tmp_path / "r.urdf"
-    path.write_text(FLANGED)
-    robot = feasid.load_robot(path)
+    robot = feasid.load_robot(MODELS / "flange.urdf")
     carried = load(4)
     place, link = find_link(robot, "flange")
     loaded = carried.on(robot)

@@ -15,9 +15,9 @@ from feasid.cli import main
 from feasid.core.errors import InputError, MissingExtraError, OutputError
 from feasid.identification.assessment.quality import joints_that_follow
 from feasid.results.report.contents import VERSION
-from feasid.results.report.page import _format_number as page_number
 from feasid.results.report.page import torque_curves, write_report_contents
 from feasid.results.report.robots import AZIMUTH, ELEVATION, HALF_WIDTH, robot_drawings
+from feasid.results.report.template import format_number as page_number
 from feasid.robot.joint_terms import TERMS
 
 pytest.importorskip("matplotlib")

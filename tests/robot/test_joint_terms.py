@@ -6,6 +6,7 @@ from enum import IntFlag
 import numpy as np
 import pytest
 from mjcf_files import FULL, model, wheel_models, write
+from robots import MODELS
 
 import feasid
 from feasid import inverse_dynamics, load_robot
@@ -235,20 +236,8 @@ def test_what_is_left_out_is_listed_by_name(tmp_path):
             assert words in note
 
 
-URDF = """<robot name="r">
-  <link name="base"/>
-  <link name="a"><inertial><mass value="1"/>
-    <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
-  <joint name="j" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
-    <limit lower="-1" upper="1" velocity="1" effort="1"/>
-    <dynamics damping="0.5" friction="0.25" spring_stiffness="3"/></joint>
-  <transmission name="t"><type>x</type></transmission>
-  <gazebo reference="a"/>
-</robot>"""
-
-
-def test_a_urdfs_dynamics_are_drives_and_the_rest_is_listed(tmp_path):
-    robot = load_robot(write(tmp_path, URDF, "r.urdf"))
+def test_a_urdfs_dynamics_are_drives_and_the_rest_is_listed():
+    robot = load_robot(MODELS / "dynamics.urdf")
     (drive,) = robot.drives
     assert dict(zip(drive.symbols, drive.values, strict=True)) == {"fv": 0.5, "fc": 0.25}
     torque = inverse_dynamics(robot, [0.3], [-2.0], [0.0])[0, 0]

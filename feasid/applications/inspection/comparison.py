@@ -87,10 +87,12 @@ class Comparison(Displayed):
             worst = max(self.torques, key=lambda joint: self.torques[joint])
             value = f"{100 * self.torques[worst]:.3g} % at {worst}, the most"
             measures.append(Measure("torques differ by", value, "0", self.equivalent))
-        title = (
-            f"{self.names[0]} and {self.names[1]}: {'' if self.equivalent else 'not '}equivalent"
+        verdict = "dynamically equivalent" if self.equivalent else "different"
+        title = f"{verdict}: {self.names[0]} and {self.names[1]}"
+        rows = (
+            f"{r.expression}: {r.a:.6g} and {r.b:.6g}, {100 * r.relative:.2g} % apart"
+            for r in self.different
         )
-        rows = (f"{r.expression}: {r.a:.6g}, {r.b:.6g}" for r in self.different)
         more = "more: comparison.rows, comparison.torques, comparison.different"
         return Display(title, measures, [*self.kinematics, *rows], more=more)
 

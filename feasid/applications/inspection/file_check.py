@@ -253,9 +253,7 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
             kind = "stands fixed" if body.body.joint is None else "moves"
             yield f"      it {kind} with {others} as {found.body!r}, which {state}"
     if report.infeasible:
-        path = PurePath(report.description.path)
-        new = plain(f"{path.stem}_corrected{path.suffix}")
-        yield f"  corrected by: feasid correct {shlex.join([plain(str(path)), '--out', new])}"
+        yield f"  corrected by: {correction_command(report)}"
     for body in report.bodies:
         if body.verdict.status == judge.INCONCLUSIVE:
             yield f"  body {body.body.name!r}: undecided, closer to singular than 40 digits"
@@ -284,6 +282,13 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
         yield f"  undecided: {note} needs MuJoCo's compiler"
     for note in report.notes:
         yield f"  note: {note}"
+
+
+def correction_command(report: FileCheck) -> str:
+    """The command that writes the closest possible model."""
+    path = PurePath(report.description.path)
+    new = plain(f"{path.stem}_corrected{path.suffix}")
+    return f"feasid correct {shlex.join([plain(str(path)), '--out', new])}"
 
 
 def describe_infeasible(found: LinkReport) -> str:

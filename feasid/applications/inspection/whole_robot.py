@@ -69,14 +69,9 @@ class WholeRobotVerdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {
-            "mass_matrix": vars(self.mass_matrix),
-            "base_parameters": {
-                "status": self.base.status,
-                "margin": self.base.margin,
-                "bodies": list(self.base.bodies),
-            },
-        }
+        base = {name: getattr(self.base, name) for name in ("status", "margin")}
+        base["bodies"] = list(self.base.bodies)
+        return {"mass_matrix": vars(self.mass_matrix), "base_parameters": base}
 
 
 def check_whole_robot(robot: Robot) -> WholeRobotVerdict:

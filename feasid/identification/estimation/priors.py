@@ -254,25 +254,13 @@ class GaussianPrior(Prior):
     def rows(
         self, robot: Robot, reference: Array, units: Units, weight: float
     ) -> tuple[Array, Array]:
-        """``sqrt(weight) C^(-1/2) (delta - mean)`` of the parameters that the robot has.
-
-        Parameters
-        ----------
-        robot : Robot
-        reference : ndarray, shape (n,)
-            Not used: the mean is the prior's own.
-        units : Units
-            Size of one unit of each parameter.
-        weight : float
+        """``sqrt(weight) C^(-1/2) (delta - mean)`` as `Prior.rows`, of parameters that `robot` has.
+        The mean is the prior's own, not `reference`; `units` and `weight` are as there.
+        `InputError`: the robot has none of the prior's parameters.
 
         Returns
         -------
         A, b : ndarray, shapes (m, n) and (m,)
-
-        Raises
-        ------
-        InputError
-            The robot has none of the prior's parameters.
         """
         columns = {name: j for j, name in enumerate(robot.parameter_names)}
         shared = [k for k, name in enumerate(self.parameters) if name in columns]

@@ -6,6 +6,7 @@ thousand times longer than the arithmetic.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from feasid.core.arguments import Measured, Vector, checked, kind_from_annotation
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
+from feasid.core.files import Function
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.results.codegen.c import compile_routines, find_compiler
 from feasid.results.codegen.routine import (
@@ -35,6 +37,42 @@ MOST_COMPILED = 20
 second for a quadruped's eighteen, and eight for a humanoid's 38."""
 
 GATEWAY = kind_from_annotation(Measured)  #: Convert arguments that are not the usual arrays.
+
+INPUTS = {"q": "[rad or m]", "dq": "[per s]", "ddq": "[per s^2]", "tau": "[N m or N]"}
+
+TORQUES = "ndarray, shape (dof,)\n    [N m or N]"
+REGRESSOR = """ndarray, shape (dof, nb)
+    Its product with ``base.values(parameters)`` is the vector of torques."""
+
+SECTIONS = """
+
+Parameters
+----------
+{}
+
+Returns
+-------
+{}
+
+Raises
+------
+InputError
+    An input has another shape.
+"""
+"""End of the docstring of a method that takes one sample and returns an array."""
+
+
+def document_sample(returns: str) -> Callable[[Function], Function]:
+    """Add `SECTIONS` to the docstring of a method; its inputs are `INPUTS`."""
+
+    def document(function: Function) -> Function:
+        names = [*inspect.signature(function).parameters][1:]
+        inputs = [f"{name} : array_like, shape (dof,)\n    {INPUTS[name]}" for name in names]
+        sections = SECTIONS.format("\n".join(inputs), returns)
+        function.__doc__ = f"{inspect.getdoc(function)}{sections}"
+        return function
+
+    return document
 
 
 class CompiledDynamics:
@@ -155,131 +193,44 @@ class CompiledDynamics:
             out.append(values)
         return tuple(out)
 
+    @document_sample(TORQUES)
     def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
-        """Torques of a motion, friction included.
-
-        Parameters
-        ----------
-        q, dq, ddq : array_like, shape (dof,)
-            [rad or m, per s, per s^2]
-
-        Returns
-        -------
-        ndarray, shape (dof,)
-            [N m or N]
-
-        Raises
-        ------
-        InputError
-            An input has another shape.
-        """
+        """Torques of a motion, friction included."""
         q, dq, ddq = self._vector_inputs(q=q, dq=dq, ddq=ddq)
         return np.array(self._code["inverse_dynamics"](*self._arguments, q, dq, ddq))
 
+    @document_sample(TORQUES)
     def gravity(self, q: npt.ArrayLike) -> Array:
-        """Torques that hold the bodies still.
-
-        Parameters
-        ----------
-        q : array_like, shape (dof,)
-            [rad or m]
-
-        Returns
-        -------
-        ndarray, shape (dof,)
-            [N m or N]
-
-        Raises
-        ------
-        InputError
-            An input has another shape.
-        """
+        """Torques that hold the bodies still."""
         (q,) = self._vector_inputs(q=q)
         return np.array(self._code["gravity"](*self._arguments, q))
 
+    @document_sample(TORQUES)
     def friction(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Array:
-        """Torques of friction and springs.
-
-        Parameters
-        ----------
-        q, dq : array_like, shape (dof,)
-            [rad or m, per s]
-
-        Returns
-        -------
-        ndarray, shape (dof,)
-            [N m or N]
-
-        Raises
-        ------
-        InputError
-            An input has another shape.
-        """
+        """Torques of friction and springs."""
         q, dq = self._vector_inputs(q=q, dq=dq)
         return np.array(self._code["friction"](*self._arguments, q, dq, self._still))
 
+    @document_sample(REGRESSOR)
     def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
-        """Regressor of the base parameters; the first call prepares the code.
-
-        Parameters
-        ----------
-        q, dq, ddq : array_like, shape (dof,)
-            [rad or m, per s, per s^2]
-
-        Returns
-        -------
-        ndarray, shape (dof, nb)
-            Its product with ``base.values(parameters)`` is the vector of torques.
-
-        Raises
-        ------
-        InputError
-            An input has another shape.
-        """
+        """Regressor of the base parameters; the first call prepares the code."""
         flat = self._find_or_generate_routine("regressor")(
             *self._vector_inputs(q=q, dq=dq, ddq=ddq)
         )
         return np.array(flat).reshape(self.robot.dof, self.base.size)
 
+    @document_sample("ndarray, shape (dof, dof)")
     def mass_matrix(self, q: npt.ArrayLike) -> Array:
-        """Mass matrix M, drive inertia included.
-
-        Parameters
-        ----------
-        q : array_like, shape (dof,)
-            [rad or m]
-
-        Returns
-        -------
-        ndarray, shape (dof, dof)
-
-        Raises
-        ------
-        InputError
-            An input has another shape.
-        """
+        """Mass matrix M, drive inertia included."""
         (q,) = self._vector_inputs(q=q)
         dof = self.robot.dof
         return np.array(self._code["mass_matrix"](*self._arguments, q)).reshape(dof, dof)
 
+    @document_sample("ndarray, shape (dof,)\n    [per s^2]")
     def forward_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike) -> Array:
         """Accelerations that torques cause, ``M^-1 (tau - h)``; the first call prepares the code.
 
-        Parameters
-        ----------
-        q, dq, tau : array_like, shape (dof,)
-            [rad or m, per s; N m or N]
-
-        Returns
-        -------
-        ndarray, shape (dof,)
-            [per s^2]
-
-        Raises
-        ------
-        InputError
-            An input has another shape, or the mass matrix is singular, which means that the model
-            is infeasible.
+        Raises `InputError`, too, for an infeasible model, whose mass matrix is singular.
         """
         q, dq, tau = self._vector_inputs(q=q, dq=dq, tau=tau)
         out = np.array(self._find_or_generate_routine(FORWARD)(*self._arguments, q, dq, tau))

@@ -1,28 +1,20 @@
-"""A report as one HTML page that needs nothing else. Needs the extra "report".
-
-Everything that comes from outside passes the template's escaping; the page's own script is named
-by its hash, so that a browser runs no other.
+"""A fit's report as one HTML page that needs nothing else. Needs the extra "report".
 
 Curves are SVG in the data's own coordinates, which the page's script can zoom.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid import __version__
 from feasid.core.arrays import Array
-from feasid.core.charts import PALETTE, STYLE, svg
-from feasid.core.display import plain
-from feasid.core.errors import InputError, missing_extra
+from feasid.core.charts import svg
+from feasid.core.errors import InputError
 from feasid.core.files import check_writable, with_ending, write_atomically, write_together
 from feasid.core.progress import step
 from feasid.identification.fitted import FittedModel
@@ -31,9 +23,8 @@ from feasid.identification.regression.reduce import measured_rows, open_sources
 from feasid.logs.recording import Recording
 from feasid.results.report.contents import SCHEMA, VERSION, report_contents
 from feasid.results.report.figures import eigenvalue_chart, friction_chart, parameter_chart
-from feasid.results.report.robots import HALF_WIDTH, robot_drawings
 from feasid.results.report.summary import summary
-from feasid.robot.joint_terms import TERMS
+from feasid.results.report.template import page_environment, render_page
 
 if TYPE_CHECKING:
     from feasid.identification.assessment.simulation import Simulation
@@ -74,7 +65,6 @@ def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"paths": paths, "x": x, "y": y, "size": (WIDTH, HEIGHT)}
 
 
-DUST = 1e-6  #: Share of a column's largest number below which another is a zero that a solver left.
 PARAMETER_ROWS = 20  #: Base parameters of the page's chart; its table has all.
 REPORT_WINDOWS = 24  #: Windows of the log that a page simulates.
 
@@ -95,7 +85,7 @@ def write_report(
     numbers = report_json_path(path)
     for target in (path, numbers):
         check_writable(target, overwrite=overwrite)
-    template = _template_environment()
+    template = page_environment()
     tests = [] if test is None or isinstance(test, pd.Series) else open_sources(test)
     tested = errors_on_log(fit, tests, fit.test_options()) if tests else test
     fitted = open_sources(log) if log is not None else fit.logs
@@ -118,9 +108,11 @@ def write_report(
         *([simulation.chart()] if not isinstance(simulation, str) else []),
     ]
     pictures = [{"title": chart.title, "shows": chart.shows, "svg": svg(chart)} for chart in charts]
-    page = _render(template, "page.html", told, pictures, str(summary(fit, tested)))
+    text = str(summary(fit, tested))
+    page = render_page(template, "page.html", told=told, pictures=pictures, text=text,
+                       drawing=torque_curves)  # fmt: skip
     data = json.dumps(told, allow_nan=False).encode()
-    write_together({path: page.encode(), numbers: data}, overwrite=overwrite)
+    write_together({path: page, numbers: data}, overwrite=overwrite)
 
 
 def report_json_path(path: str | Path) -> Path:
@@ -142,74 +134,13 @@ def write_report_contents(
             raise InputError("a report of another format, or of a newer feasid: update it")
     name = "page.html" if len(reports) == 1 else "beside.html"
     check_writable(path, overwrite=overwrite)
-    environment = _template_environment()
+    environment = page_environment()
     from jinja2 import TemplateError
 
     damages = (TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
     try:
-        page = _render(environment, name, reports[0], [], "", reports=reports)
+        page = render_page(environment, name, reports=reports, told=reports[0], pictures=[],
+                           text="", drawing=torque_curves)  # fmt: skip
     except damages as error:
         raise InputError(f"a report that was kept is damaged: {error!r}") from error
-    write_atomically(path, page.encode(), overwrite=overwrite)
-
-
-def _template_environment() -> Any:
-    try:
-        from jinja2 import Environment, FunctionLoader, StrictUndefined
-    except ImportError as error:
-        raise missing_extra("writing a report", "jinja2", "report") from error
-    made = Environment(
-        autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_read_page_file)
-    )
-    made.filters |= {
-        "number": _format_number,
-        "percent": lambda x: "" if x is None else f"{100 * float(x):.3g} %",
-        "said": plain,
-        "term": lambda k: f"{k} {TERMS[k].formula} ({TERMS[k].name})" if k in TERMS else plain(k),
-    }
-    return made
-
-
-def _read_page_file(name: str) -> str:
-    """Text of one of the page's files, which are in the folder of this module."""
-    place = files("feasid.results.report").joinpath("templates", name)
-    return place.read_text(encoding="utf-8")
-
-
-def _render(
-    environment: Any,
-    template: str,
-    told: Mapping[str, Any],
-    pictures: Sequence[Mapping[str, str]],
-    text: str,
-    **more: Any,
-) -> str:
-    from markupsafe import Markup
-
-    script = _read_page_file("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = environment.get_template(template)
-    return str(
-        page.render(
-            told=told,
-            style=Markup(_read_page_file("page.css") + STYLE),
-            script=Markup(script),
-            digest=digest,
-            drawing=torque_curves,
-            robot_drawings=robot_drawings,
-            half=HALF_WIDTH,
-            skins=PALETTE,
-            pictures=pictures,
-            text=text,
-            version=__version__,
-            **more,
-        )
-    )
-
-
-def _format_number(value: Any, form: str = ".4g", column: Sequence[Any] = ()) -> str:
-    """A number as text; one far below the largest of its column is 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return "" if value is None else plain(value)
-    most = max((abs(x) for x in column if isinstance(x, float)), default=0.0)
-    return format(0.0 if abs(value) < DUST * most else value, form)
+    write_atomically(path, page, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""A fit's robot in space: described, fitted and by least squares, an ellipsoid for each body.
+"""Robots in space, an ellipsoid for each body: of a fit described, fitted and by least squares.
 
 An ellipsoid of constant density has the body's mass and inertia; it exists exactly when the body
 is physically consistent.
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.identification.fitted import FittedModel
-from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
+
+if TYPE_CHECKING:
+    from feasid.identification.fitted import FittedModel
+    from feasid.robot.description import Robot
 
 AZIMUTH, ELEVATION = -1.0, 0.5
 """Direction from which pages show a robot before a reader turns it [rad]."""
@@ -33,6 +35,19 @@ class RobotView:
     impossible: Sequence[Mapping[str, Any]]  #: The same where there is none: imaginary axes are 0.
 
 
+@dataclass(frozen=True, eq=False)
+class PlacedMass:
+    """A rigid body and where its frame is, in the base frame."""
+
+    name: str
+    mass: float  #: [kg]
+    com: Array  #: Centre of mass in the body's frame [m].
+    inertia: Array  #: About the centre of mass, in the axes of the body's frame [kg m^2].
+    rotation: Array  #: Pose of the body's frame in the base frame.
+    position: Array  #: See `rotation`.
+    color: int  #: Number of its colour, the same in all views of a page.
+
+
 def compared_robots(fit: FittedModel) -> dict[str, Robot]:
     """The description, the fit and least squares; of its parameters those closest to the fit."""
     away = fit.base_table["ols"].to_numpy() - fit.beta
@@ -47,32 +62,37 @@ def robot_views(fit: FittedModel, pose: Mapping[str, float] | None = None) -> li
 
 
 def _view(title: str, robot: Robot, pose: Mapping[str, float] | None) -> RobotView:
-    frames, bodies, impossible = robot.pose(pose), [], []
+    frames, masses = robot.pose(pose), []
     links = np.zeros((len(robot.bodies), 2, 3))
     for k, body in enumerate(robot.bodies):
         rotation, position = frames[body.name]
         links[k] = position, np.zeros(3) if body.parent is None else frames[body.parent][1]
         ten = robot.values[robot.inertial_columns[k]]
-        if not np.isfinite(ten).all() or not ten.any():
-            continue
-        mass, com, inertia = to_mass_com_inertia(ten) if ten[9] else (0.0, ten[6:9], np.eye(3))
-        squares, vectors = semi_axes(float(mass), inertia)
+        if np.isfinite(ten).all() and ten.any():
+            # A body without mass has no centre: its first moment stands in for one.
+            mass, com, tensor = to_mass_com_inertia(ten) if ten[9] else (0.0, ten[6:9], np.eye(3))
+            masses.append(PlacedMass(body.name, float(mass), com, tensor, rotation, position, k))
+    return view_of_masses(title, links, masses)
+
+
+def view_of_masses(title: str, links: Array, masses: Sequence[PlacedMass]) -> RobotView:
+    """The ellipsoids of bodies, and lines between the ends of `links`, shape (n, 2, 3)."""
+    bodies, impossible = [], []
+    for body in masses:
+        squares, vectors = semi_axes(body.mass, body.inertia)
         shape: dict[str, Any] = {
             "name": body.name,
-            "mass": float(mass),
-            "centre": position + rotation @ com,
-            "axes": (rotation @ vectors * np.sqrt(np.maximum(squares, 0))).T,
-            "color": k,
+            "mass": body.mass,
+            "centre": body.position + body.rotation @ body.com,
+            "axes": (body.rotation @ vectors * np.sqrt(np.maximum(squares, 0))).T,
+            "color": body.color,
         }
-        if mass > 0 and squares[0] >= 0:
+        if body.mass > 0 and squares[0] >= 0:
             bodies.append(shape)
         else:
-            why = (
-                f"mass {mass:.3g} kg"
-                if mass <= 0
-                else f"semi-axis squared {squares[0]:.2g} m\u00b2"
-            )
-            impossible.append({**shape, "joint": position, "why": why})
+            size = f"semi-axis squared {squares[0]:.2g} m\u00b2"
+            why = f"mass {body.mass:.3g} kg" if body.mass <= 0 else size
+            impossible.append({**shape, "joint": body.position, "why": why})
     return RobotView(title, links, bodies, impossible)
 
 

@@ -84,7 +84,8 @@ const turn = () => {
       const axes = [3, 6, 9].map((k) => at(p, k));
       const [a, b, e] = [[0, 0], [0, 1], [1, 1]].map(([i, j]) => axes.reduce((sum, v) => sum + v[i] * v[j], 0));
       const middle = (a + e) / 2, away = Math.hypot((a - e) / 2, b), angle = Math.atan2(2 * b, a - e) * 90 / Math.PI;
-      set({ rx: Math.sqrt(middle + away), ry: Math.sqrt(Math.max(0, middle - away)), transform: `translate(${x} ${y}) rotate(${angle})` });
+      const least = shape.classList.contains("impossible") ? 2 : 0;  // Without a real axis: a dot.
+      set({ rx: Math.max(least, Math.sqrt(middle + away)), ry: Math.max(least, Math.sqrt(Math.max(0, middle - away))), transform: `translate(${x} ${y}) rotate(${angle})` });
       return [depth, shape];
     });
     svg.append(...shapes.sort((u, v) => u[0] - v[0]).map((u) => u[1]));
