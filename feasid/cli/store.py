@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     used = {*NEEDS[action], *TAKES.get(action, ())}
     for name in {name for names in (*NEEDS.values(), *TAKES.values()) for name in names} - used:
         if getattr(arguments, name):
-            raise InputError(f"{_spell(name)} has no effect in feasid store {action}", option=name)
+            raise InputError(f"feasid store {action} needs no {_spell(name)}", option=name)
     outputs = {"--report": arguments.report, "--save": arguments.save}
     check_outputs(outputs, [arguments.robot], overwrite=arguments.overwrite)
     options = read_options(arguments, FitOptions, "feasid store")

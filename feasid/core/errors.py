@@ -106,6 +106,15 @@ def missing_extra(need: str, package: str, extra: str) -> MissingExtraError:
 
 
 @contextmanager
+def name_input(name: str) -> Iterator[None]:
+    """Errors about one of several inputs begin with its name."""
+    try:
+        yield
+    except FeasidError as error:
+        raise type(error)(f"{name}: {error}", **error.data) from error
+
+
+@contextmanager
 def refuse_damage(path: object, what: str, kind: type[InputError] = LogError) -> Iterator[None]:
     """Errors of a library, which have no common base, as one that says what of a file is wrong."""
     try:

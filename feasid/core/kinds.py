@@ -390,7 +390,8 @@ def _union(parts: tuple[Any, ...]) -> ArgumentKind:
     if PATH in kinds:
         kinds = [k for k in kinds if k is not SIMPLE[str]]
     kinds = list(dict.fromkeys(kinds))
-    text = " or ".join(kind.text for kind in kinds)
+    # A sequence is named last, because what its items are may hold an "or", too.
+    text = " or ".join(sorted((k.text for k in kinds), key=lambda t: t.startswith("a sequence")))
     mappings = [kind_from_annotation(part) for part in parts if _is_a(part, Mapping)]
     sequences = [
         kind_from_annotation(part) for part in parts if mappings and _is_a(part, abc.Collection)
@@ -472,4 +473,4 @@ def _mapping(container: type, inner: tuple[Any, ...]) -> ArgumentKind:
             keys.holds(key) and items.holds(item) for key, item in value.items()
         )
 
-    return ArgumentKind(f"a mapping to {items.text}", convert, test=test)
+    return ArgumentKind(f"a mapping from {keys.text} to {items.text}", convert, test=test)

@@ -45,10 +45,12 @@ def quote_attribute(text: str) -> str:
 
 def quote(value: object) -> str:
     """A value for a message: its representation, cut, or its type where it has none."""
+    kind = f"a value of type {type(value).__name__}"
     try:
-        text = " ".join(repr(value).split())
+        # The first cells of a table say nothing.
+        text = kind if hasattr(value, "iloc") else " ".join(repr(value).split())
     except Exception:  # a number of too many digits, or a foreign object
-        text = f"a value of type {type(value).__name__}"
+        text = kind
     return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 3]}..."
 
 

@@ -408,8 +408,8 @@ class FittedModel:
             if law is None or law.gain != gain:
                 kept = "none" if law is None else f"those for gain={law.gain:g} only"
                 raise InputError(
-                    "thresholds need errors on held-out segments, of which this "
-                    f"saved fit keeps {kept}: fit again (feasid.fit) with the log",
+                    f"thresholds for gain={gain:g} need errors on held-out segments, of which "
+                    f"this saved fit keeps {kept}: fit again (feasid.fit) with the log",
                     option="gain",
                 )
             return law
@@ -456,6 +456,9 @@ class FittedModel:
         Series
             Per joint and "all"; NaN where there is no torque.
         """
+        if beta is None and len(reduced.columns) != len(self.beta):
+            raise InputError(f"reduced data are of {len(reduced.columns)} base parameters, the fit "
+                             f"of {len(self.beta)}: reduce the log as for the fit")  # fmt: skip
         chosen = self.beta if beta is None else beta
         squares = reduced.residuals(chosen) ** 2, reduced.torque_norms**2
         return self._by_joint(relative_errors(self.robot, *squares))

@@ -105,8 +105,6 @@ def predict_torques(fit: FittedModel, log: Any, options: Mapping[str, Any]) -> p
     """See `Fit.predict`."""
     import pandas as pd
 
-    if isinstance(log, Reduced):
-        raise InputError("reduced data hold no samples to predict: pass the log")
     recording = Recording.from_source(log)
     if options.get("contacts"):
         raise InputError(

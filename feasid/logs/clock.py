@@ -175,10 +175,12 @@ def check_order(t: Array, rows: Rows, label: str) -> None:
     row, before, after = int(rows[k + 1]), float(t[k]), float(t[k + 1])
     run = "" if label == "log" else f" of run {label!r}"
     if before == after:
+        lasts = t[-1] - t[0]
+        rate = f"={(len(t) - 1) / lasts:.6g}" if lasts > 1e-7 * len(t) else "= [Hz]"  # below 1e7
         raise LogError(
             f"time stamps are doubled: rows {rows[k]} and {row}{run} both have t = {after:.9g} s "
-            f"({back.size} such row(s)). If stamps are rounded, pass "
-            f"rate={(len(t) - 1) / (t[-1] - t[0]):.6g}; if rows are repeated, use "
+            f"({back.size} such row(s)). If stamps are rounded, pass rate{rate}; if rows are "
+            "repeated, use "
             "df.drop_duplicates(subset='t'); if the log has several runs, add a column 'run'",
             row=row,
             time=after,

@@ -334,7 +334,7 @@ def _refuse_unused_options(chosen: Mapping[str, Any]) -> None:
         value = chosen[name]
         given = np.size(value) > 0 if np.ndim(value) else value not in (None, option.default)
         if given:
-            raise InputError(f"{name} has no effect on the log of a floating robot", option=name)
+            raise InputError(f"{name} has no effect on floating robots: leave it out", option=name)
     if chosen["cutoff"] is False:
         raise InputError(
             "the log of a floating robot is always filtered: cutoff must be a frequency [Hz]",

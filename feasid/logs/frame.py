@@ -84,7 +84,7 @@ def motion_from_signals(
     """The same from numbers that were read already; `chosen` are all options, checked."""
     for name in select_options(FloatingOptions, chosen):
         if chosen[name] is not None:
-            raise InputError(f"{name} is for the log of a robot with a floating base", option=name)
+            raise InputError(f"{name} needs a robot whose base floats: leave it out", option=name)
     t, values, notes = raw.t, {k: x.copy() for k, x in raw.values.items()}, list(raw.notes)
     bad = rows_with_missing_cells(raw)
     if chosen["nan"] == "error" and bad.any():
@@ -129,14 +129,7 @@ def motion_from_signals(
         excluded += left_out
     notes += choice + _derivation_notes(raw, how)
     if not runs:
-        longest = max((len(s.rows) for s in stretches), default=0)
-        at = f" at a cut-off of {frequency or 0:g} Hz (one period is cut from each end)"
-        raise NotEnoughDataError(
-            f"too few samples: of {len(stretches)} segment(s) without a gap the longest has "
-            f"{longest}, at least {MIN_SAMPLES} must remain after trimming{at if frequency else ''}"
-            "; record longer, or set trim=0 or cutoff=False",
-            rows=longest,
-        )
+        raise _shortage([len(s.rows) for s in stretches], how, mask)
     if frequency is not None:
         notes += _rest_notes(runs, raw.layout.coordinates)
     head = raw.layout.coordinates, tuple(runs), frequency, as_notes(notes), tuple(excluded), len(df)
@@ -205,6 +198,20 @@ def _find_stretches(
     return stretches, excluded
 
 
+def _shortage(lengths: Sequence[int], how: SignalProcessing, mask: Mask) -> NotEnoughDataError:
+    """The error where no segment of these lengths is left, with all that cut them."""
+    longest = max(lengths, default=0)
+    at = f" at a cut-off of {how.cutoff or 0:g} Hz (one period is cut from each end)"
+    cuts = ["trimming" + at * bool(how.cutoff), *[f"delay={how.delay:g} s"] * bool(how.delay)]
+    cuts += [f"exclude= of {mask.sum()} of {len(mask)} rows"] * bool(mask.any())
+    return NotEnoughDataError(
+        f"too few samples: of {len(lengths)} segment(s) without a gap the longest has "
+        f"{longest}, at least {MIN_SAMPLES} must remain after {' and '.join(cuts)}; record longer, "
+        "leave less out, or set trim=0 or cutoff=False",
+        rows=longest,
+    )
+
+
 def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
     """True where the caller wants rows left out."""
     if isinstance(exclude, str):
@@ -220,6 +227,8 @@ def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
             f"not {next(iter(exclude))!r}"
         )
     for start, end in flags.reshape(-1, 2):
+        if start > end:
+            raise LogError(f"exclude has ({start:g}, {end:g}), which ends before it starts")
         mask |= (t >= start) & (t <= end)
     return mask
 

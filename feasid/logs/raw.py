@@ -15,6 +15,7 @@ from scipy.interpolate import CubicSpline
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import LogError, NotEnoughDataError
 from feasid.core.notes import Note, as_notes
+from feasid.core.text import quote
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
     CONTROL,
@@ -484,8 +485,8 @@ def _motor_to_joint_side(
         raise LogError("transmission must be a matrix of numbers with rows of one length") from None
     if T.shape != (dof, dof) or not np.isfinite(T).all() or np.linalg.matrix_rank(T) < dof:
         raise LogError(
-            f"transmission must be an invertible ({dof}, {dof}) matrix of finite numbers, got one "
-            f"of shape {T.shape}"
+            f"transmission must be an invertible ({dof}, {dof}) matrix of finite numbers, not "
+            f"{quote(T)} of shape {T.shape}"
         )
     inverse = np.linalg.inv(T)
     return {kind: x @ T if kind == "tau" else x @ inverse.T for kind, x in values.items()}

@@ -115,6 +115,10 @@ class Recording:
             self.name, self.streamed = "", False
             table = not hasattr(source, "collect") and hasattr(source, "columns")  # no lazy frames
             arrays = isinstance(source, Mapping) or is_tuple_of_arrays(source)
+            if hasattr(source, "triangles"):
+                raise InputError("reduced data hold no samples: pass the log")
+            if (levels := getattr(source.columns, "nlevels", 1) if table else 1) > 1:
+                raise LogError(f"columns have {levels} levels of names: join them into one")
             if not (arrays or table or hasattr(source, "dask") or _are_paths(source)):
                 raise InputError(
                     "a log is a DataFrame (pandas, polars or Arrow), a mapping or tuple of arrays, "

@@ -206,8 +206,8 @@ class Servo:
             )
         if servo.law not in LAWS or not set(servo.terms or {}) <= set(SERVO_TERMS):
             raise InputError(
-                f"servo has the law {servo.law!r} and terms {[*(servo.terms or {})]}: laws are "
-                f"{', '.join(LAWS)}, terms {', '.join(SERVO_TERMS)}",
+                f"servo has the law {servo.law!r} and terms {[*(servo.terms or {})]}: there are "
+                f"the laws {', '.join(LAWS)}, and the terms {', '.join(SERVO_TERMS)}",
                 option="servo",
             )
         return servo

@@ -67,7 +67,8 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
         some = ... in those and has is not None  # an ellipsis stands for any value
         if not (some or any(_is_default(has, one) for one in those)):
             spelled = text if len(text := f"{name}={quote(value)}") <= 60 else name
-            alternatives = " or ".join(f"{needed_option}={v!r}" for v in those if v is not ...)
+            stated = [v for v in those if v is not ... and v is not None] or [None]
+            alternatives = " or ".join(f"{needed_option}={v!r}" for v in stated)
             raise InputError(
                 f"{spelled} has no effect without {alternatives} (here {needed_option} is "
                 f"{has!r}): "

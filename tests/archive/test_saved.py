@@ -67,6 +67,16 @@ def test_what_a_certificate_does_not_cover_is_said_by_the_saved_fit_too(folder, 
     assert fit.certificate.outside == ()
 
 
+def test_a_fit_of_a_log_that_does_not_determine_all_is_read_again(tmp_path):
+    robot = read_arm(tmp_path).with_joint_terms()
+    log = simulate(robot, arm_parameters(robot), 3, samples=160)
+    fit = feasid.fit(log, robot, prior=None, plausible=False, diagnose=False, candidates=())
+    assert np.isinf(fit.covariance).any()
+    fit.save(tmp_path / "short.feasid")
+    again = feasid.load(tmp_path / "short.feasid")
+    np.testing.assert_array_equal(again.covariance, fit.covariance)
+
+
 def test_a_saved_fit_shows_itself_as_the_fit_does(folder, fit):
     """The same 20 lines in text and HTML, down to where to read on."""
     model = feasid.load(folder / "arm.feasid")

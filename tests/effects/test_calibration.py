@@ -158,8 +158,6 @@ def test_gains_widen_deviations_where_their_size_is_given(tilted):
 
 def test_unknown_mistakes_are_refused(tilted):
     world, _, _ = tilted
-    with pytest.raises(InputError, match="no correction 'tlit'"):
-        feasid.fit(world.log, world.robot, calibration={"tlit": 1.0}, diagnose=False)
     with pytest.raises(InputError, match="calibration"):
         feasid.fit(world.log, world.robot, calibration={"tilt": -1.0}, diagnose=False)
 

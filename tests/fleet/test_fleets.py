@@ -9,7 +9,7 @@ from logs import log_frame
 
 import feasid
 from feasid.cli import main
-from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
+from feasid.core.errors import FeasidError, NotEnoughDataError
 
 MODEL = "kuka_lwr4"
 RATIO, ALONE = 12.0, 0.9
@@ -65,8 +65,6 @@ def test_what_is_no_fleet_is_refused_by_name(case):
     kind, _, logs, _ = case
     with pytest.raises(NotEnoughDataError, match="two robots"):
         feasid.fit_fleet({"arm": logs["arm 1"]}, kind.robot)
-    with pytest.raises(InputError, match="prior has no effect"):
-        feasid.fit_fleet(logs, kind.robot, prior="entropic")
     bad = {"t": np.zeros(3)}
     with pytest.raises(FeasidError, match="broken: "):
         feasid.fit_fleet({**logs, "broken": bad}, kind.robot)

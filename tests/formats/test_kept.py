@@ -12,7 +12,6 @@ from seeds import NEW_SEEDS, seed_of
 from written import torque_difference
 
 import feasid
-from feasid.core.errors import InputError
 from feasid.robot.formats.registry import reread_description
 
 JOINT = '<joint name="%s" type="%s"><parent link="%s"/><child link="%s"/>%s</joint>'
@@ -91,10 +90,6 @@ def test_each_program_has_a_word_for_what_it_does_not_read(tmp_path):
     assert "moving link without mass, which is refused ('finger')" in written.unread["MuJoCo"]
     (nothing,) = feasid.write(robot, tmp_path / "r.sdf", for_="gazebo").unread.values()
     assert nothing == ""
-    with pytest.raises(InputError, match="Gazebo does not read MJCF: give the file the suffix of"):
-        feasid.write(robot, tmp_path / "g.xml", for_="gazebo")
-    with pytest.raises(InputError, match="did you mean 'gazebo'"):
-        feasid.write(robot, tmp_path / "g.sdf", for_="gazeebo")
 
 
 LAYER = """#usda 1.0

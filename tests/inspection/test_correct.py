@@ -127,8 +127,6 @@ def test_a_plate_that_mujoco_rounds_to_an_impossible_one_is_thickened(tmp_path):
     assert not correct_file(path).changes
     assert correct_file(path, for_="mujoco").changes[0].new.distance < 1e-5
     mujoco.MjModel.from_xml_string(correct_file(path, for_="mujoco").data.decode())
-    with pytest.raises(InputError, match="did you mean 'mujoco'"):
-        correct_file(path, for_="mujocco")
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -259,23 +257,6 @@ def test_correct_takes_a_path_as_check_does(tmp_path):
     assert feasid.correct(path, bodies=True).changed == feasid.correct(robot).changed
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"metric": "weighted"}, "metric 'weighted' is not one of"),
-        ({"margin": "wide"}, "margin 'wide' must be a number between 0 and 1/3"),
-        ({"mass_sums": {}}, "mass_sums= applies to moving bodies"),
-        ({"base": 3}, "base= applies to moving bodies"),
-        ({"overwrite": True}, "applies to the file named by out="),
-        ({"bodies": True, "fill": True}, "fill= applies to the text of a file"),
-    ],
-)
-def test_options_that_a_file_has_no_use_for_are_rejected(tmp_path, options, message):
-    (tmp_path / "arm.urdf").write_text(ARM)
-    with pytest.raises(InputError, match=message):
-        feasid.correct(tmp_path / "arm.urdf", **options)
-
-
 TOTAL = 24.5
 SAME_MASS = 1e-9  # of sums of decimals that were written with all their digits
 
@@ -294,8 +275,6 @@ def test_a_robot_that_was_weighed_is_scaled_in_proportion():
     assert feasid.check(corrected.robot).feasible
     same = feasid.correct(robot, total_mass=(1.0, 100.0)).robot
     np.testing.assert_array_equal(same.values[robot.inertial_columns], given)
-    with pytest.raises(InputError, match="positive mass"):
-        feasid.correct(robot, total_mass=-2.0)
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -311,5 +290,3 @@ def test_links_of_a_file_are_scaled_to_what_the_robot_weighs(tmp_path, broken, c
     assert check_file(out).feasible
     same = feasid.correct(path, total_mass=TOTAL)
     assert same.data == out.read_bytes()
-    with pytest.raises(InputError, match="positive mass"):
-        feasid.correct(path, total_mass=0.0)

@@ -250,5 +250,3 @@ def test_a_question_of_bodies_is_for_files(tmp_path):
     path.write_text(ARM)
     with pytest.raises(InputError, match="bodies=True is for files"):
         feasid.check(feasid.load_robot(path), bodies=True)
-    with pytest.raises(InputError, match="base= applies to moving bodies"):
-        feasid.check(path, feasid.base_parameters(feasid.load_robot(path)))

@@ -100,15 +100,6 @@ def test_a_zero_that_the_log_hardly_shows_is_counted():
     assert (np.abs(load.centre - LOADS["ur5"][1]) < 3 * load.centre_std).all()
 
 
-def test_a_fit_has_its_own_robot_and_options():
-    without, loaded = logs("ur5")
-    fit = feasid.fit(without, arm("ur5"), diagnose=False)
-    with pytest.raises(InputError, match="cutoff is already set by the fit"):
-        feasid.payload(loaded, fit, cutoff=5.0)
-    with pytest.raises(InputError, match="robot is already set by the fit"):
-        feasid.payload(loaded, fit, arm("ur5"))
-
-
 @pytest.mark.parametrize("seed", some(range(6), 0))
 @pytest.mark.parametrize("name", some(LOADS, "ur5"))
 def test_the_load_of_an_arm(name, seed):

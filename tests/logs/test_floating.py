@@ -89,8 +89,6 @@ def test_a_fit_names_what_is_wrong():
     with pytest.raises(LogError, match=r"contains the motion of a base .*is fixed.*floating=True"):
         feasid.fit(df, fixed)
     joints = df.filter(regex="^(t$|q_|tau_)")
-    with pytest.raises(InputError, match="imu is for the log of a robot with a floating base"):
-        feasid.fit(joints, fixed, imu=imu)
     with pytest.raises(LogError, match="no column 'base_x'"):
         feasid.fit(joints, robot)
     with pytest.raises(InputError, match="an IMU is a mapping of link, rotation, position"):
@@ -99,10 +97,6 @@ def test_a_fit_names_what_is_wrong():
         InputError, match="a link's name, a ContactSensor, or a mapping with its body"
     ):
         feasid.fit(df, robot, imu=imu, contacts={"foot": {"position": (0, 0, 0)}})
-    unused = {"delay": 0.1, "trim": 1.0, "rest": 0.01, "exclude": [[0.0, 0.1]], "sort": True}
-    for name, value in unused.items():
-        with pytest.raises(InputError, match=f"{name} has no effect on the log of a floating"):
-            feasid.fit(df, robot, imu=imu, contacts=contacts, **{name: value})
 
 
 @pytest.mark.parametrize("column", ["q_FL_HAA", "base_qx", "acc_x"])

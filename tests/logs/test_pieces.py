@@ -140,7 +140,7 @@ def test_torques_of_a_servo(arm):
         ({"kp": [1.0, 2.0]}, "servo needs a gain kp for each of"),
         ({"joints": ["shoulder"], "kp": [1.0]}, "servo needs a gain kp for each of"),
         ({"joints": [], "kp": []}, "and has none"),
-        ({"kp": [1.0] * 3, "law": "torque"}, "servo has the law 'torque' and terms []: laws are "),
+        ({"kp": [1.0] * 3, "law": "torque"}, "servo has the law 'torque' and terms []: there are "),
         ({"kp": [1.0] * 3, "terms": {"x": [1.0] * 3}}, "terms ['x']"),
         ({"kq": [1.0] * 3}, "servo has no 'kq'"),
     ],

@@ -79,8 +79,6 @@ def test_recorded_logs_hold_no_load_and_a_load_of_a_kilogram_is_found(name, part
 
 
 def test_options_of_the_online_fit_are_known_or_refused(folder):
-    with pytest.raises(InputError, match=r"online has no option 'cutof' \(did you mean 'cutoff'\?"):
-        feasid.replay("log.csv", "arm.urdf", online={"cutof": 5.0})
     with pytest.raises(InputError, match=r"no option 'window': replay\(\) sets it itself"):
         feasid.replay("log.csv", "arm.urdf", online={"window": 100})
     played = feasid.replay("log.csv", "arm.urdf", window=2.0, online={"full": 77})

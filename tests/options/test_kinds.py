@@ -102,7 +102,7 @@ def test_what_a_kind_makes_of_a_value(hint, value, taken):
         (Sequence[int], "a sequence, of each item a whole number"), (Sequence[Any], "a sequence"),
         (tuple[int, str], "(a whole number, a text)"),
         (tuple[int, ...], "a sequence, of each item a whole number"),
-        (Mapping[str, float], "a mapping to a number"), (Literal["a", 1], "'a' or 1"),
+        (Mapping[str, float], "a mapping from a text to a number"), (Literal["a", 1], "'a' or 1"),
         (str | os.PathLike[str], "a path"), (feasid.Robot, "a Robot"), (Exception, "an Exception"),
         (npt.NDArray[np.float64], "an array of finite numbers"), (None, "None"),
         (npt.NDArray[np.intp], "an array of whole numbers"), (npt.NDArray[np.bool_], "anything"),

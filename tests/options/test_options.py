@@ -359,8 +359,6 @@ def test_what_has_no_effect_is_refused_with_what_it_needs():
         assert str(error.value) == say.format(*words)
     with pytest.raises(InputError, match=r"'lock': use load_robot\(path, lock=...\)"):
         check_options(Toy, {"lock": {}}, "toy")
-    with pytest.raises(InputError, match=r"toy has no option 'sise' \(did you mean 'size'"):
-        check_options(Toy, {"sise": 1}, "toy")
     assert select_options(Toy, {"size": 1, "other": 2}) == {"size": 1}
 
 

@@ -138,8 +138,6 @@ def test_scs_and_clarabel_agree(seed):
 
 def test_solvers_that_are_not_there_are_named():
     base, R, rho, _ = noisy(0, bodies=1)
-    with pytest.raises(InputError, match="did you mean 'CLARABEL'"):
-        feasible_least_squares(R, rho, base, feasible_set(base.robot), solver="clarabell")
     with pytest.raises(InputError, match="not installed"):
         feasible_least_squares(R, rho, base, feasible_set(base.robot), solver="MOSEK")
     with pytest.raises(SolverError, match="osqp"):
@@ -246,11 +244,9 @@ def test_constraints_that_are_not_affine_are_kept_and_said_to_be_outside(case):
 @pytest.mark.parametrize(
     ("constraints", "match"),
     [
-        (lambda p: p["b9", "m"] <= 1, "no body or parameter 'b9.m'"),
         (lambda p: cp.norm(p["b1"].com_moment) >= 1, "not convex"),
         (lambda p: [True], "not a CVXPY constraint"),
         (lambda p: [p["b1"].m <= 1], r"p\[body, symbol\], p.base\), raised AttributeError"),
-        (lambda p: p["b1", "m"] <= cp.Variable(), "no other variables"),
         (lambda p: p["b1", "m"] <= np.nan, "not finite"),
     ],
 )

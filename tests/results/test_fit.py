@@ -103,16 +103,12 @@ def test_weights_and_options_are_checked(robot, truth):
     log = log_of(truth, 1)
     fit = feasid.fit(log, robot, weights={"slide": 5.0}, prior=None)
     np.testing.assert_array_equal(fit.weights, [1, 5, 1])
-    with pytest.raises(InputError, match="did you mean 'cutoff'"):
-        feasid.fit(log, robot, cut_off=8)
     with pytest.raises(InputError, match="there is no joint 'slid'"):
         feasid.fit(log, robot, weights={"slid": 5.0})
     with pytest.raises(InputError, match="positive numbers"):
         feasid.fit(log, robot, weights=[1, -1])
     with pytest.raises(InputError, match="no robot"):
         feasid.fit(log)
-    with pytest.raises(InputError, match="slack must be"):
-        feasid.fit(log, robot, prior=None, slack=-1)
 
 
 def test_wrong_logs_are_errors_that_name(robot, truth):

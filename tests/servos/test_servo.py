@@ -181,22 +181,6 @@ def test_logs_that_say_nothing_of_gains_are_refused(world, change, said):
         feasid.fit(change(world.log), world.robot, command="position", **QUICK)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"delay": 0.01}, "that of commands is identified"),
-        ({"friction": ("coulomb",)}, "must name viscous"),
-        ({"loaded": {}}, "needs both"),
-        ({"gains": {"nowhere": (1.0, 0.1)}}, "nowhere"),
-        ({"moments": [("nowhere", {}, 1.0, 0.1)]}, "nowhere"),
-        ({"servo": {"kp": {}}}, "pass one of them"),
-    ],
-)
-def test_options_that_cannot_be(world, options, said):
-    with pytest.raises(InputError, match=said):
-        fit_positions(world, **options)
-
-
 @pytest.mark.sampled(0.34, of="file")
 def test_trusted_gains_and_weighed_moments_fix_the_factor(world):
     joint = world.robot.joints[1]

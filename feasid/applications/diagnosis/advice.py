@@ -115,7 +115,7 @@ def diagnose(
     robot = with_shared_motors(resolve_robot(log, robot), asked.get("couplings"))
     sources = open_sources(log)
     if len(sources) > 1:
-        return _diagnose_together([s for s in sources if isinstance(s, Recording)], robot, asked)
+        return _diagnose_together([*map(Recording.from_source, sources)], robot, asked)
     recording = Recording.from_source(sources[0])
     check = check_log(recording, robot, asked)
     if not check.usable:

@@ -30,7 +30,6 @@ from feasid.applications.excitation.problem import (
     WeightedObjectives,
 )
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
-from feasid.applications.excitation.search import Family
 from feasid.applications.excitation.space import find_rest_posture, posture_constraints
 from feasid.applications.excitation.trajectory import Trajectory, sample_times
 from feasid.core.arrays import Array
@@ -111,8 +110,7 @@ GAIN_FACTOR = 0.2
 """Standard deviation of the logarithm of all gains' common factor, which no motion determines: that
 of `feasid.identification.servos.gains.FACTOR_SHARE`; ratios of gains do not depend on it."""
 
-FAMILIES = ("fourier", "spline")
-
+MOST_HARMONICS = 1000  #: Beyond it the coefficients alone fill the memory.
 SAMPLES_PER_HARMONIC = 12  #: Times per harmonic at which the regressor is formed while searching.
 
 RELATIVE_SMOOTHING_WIDTH = 0.08
@@ -160,9 +158,8 @@ def design_setting(
 
 def make_basis(family: str, duration: float, harmonics: int, slow: float) -> Basis:
     """The family of trajectories of this name."""
-    if family not in FAMILIES:
-        hint = did_you_mean(family, FAMILIES)
-        raise InputError(f"family {family!r} is not one of {FAMILIES}{hint}")
+    if harmonics > MOST_HARMONICS:
+        raise InputError(f"harmonics must be at most {MOST_HARMONICS}, not {harmonics}")
     spline = family == "spline"
     basis = Splines(duration, 2 * harmonics + 1) if spline else Fourier(duration, harmonics)
     return SlowedBasis(basis, slow) if slow else basis
@@ -235,7 +232,18 @@ def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
 
 
 def needs_task(weights: Mapping[str, float], task: Any) -> bool:
-    """Whether these objectives need a task; a task without need is an error."""
+    """Whether these objectives, which the caller names and weighs, need a task.
+
+    Raises InputError: they do not exist or exclude each other, or a task is given without need.
+    """
+    for name in weights:
+        if name not in OBJECTIVES:
+            hint = did_you_mean(name, OBJECTIVES)
+            raise InputError(f"objective {name!r} is not one of {OBJECTIVES}{hint}")
+    if {"gains", "prediction"} <= weights.keys():
+        raise InputError("objective has gains and prediction: give one of them", option="objective")
+    if not weights or not all(w > 0 for w in weights.values()):
+        raise InputError("objectives need positive weights")
     if task is not None and "prediction" not in weights:
         raise InputError('task is for objective="prediction"')
     return "prediction" in weights
@@ -288,16 +296,3 @@ class ObjectiveFamily:
             made |= dict.fromkeys(("prediction", "gains"), PredictionVariance(self.task))
         parts = tuple((weight, made[name]) for name, weight in self.weights)
         return parts[0][1] if len(parts) == 1 and parts[0][0] == 1 else WeightedObjectives(parts)
-
-
-def objective_family(weights: Mapping[str, float], task: Array | None) -> Family:
-    """The objectives that the caller names and weighs."""
-    for name in weights:
-        if name not in OBJECTIVES:
-            hint = did_you_mean(name, OBJECTIVES)
-            raise InputError(f"objective {name!r} is not one of {OBJECTIVES}{hint}")
-    if {"gains", "prediction"} <= weights.keys():
-        raise InputError("objectives: gains and prediction exclude each other", option="objective")
-    if not weights or not all(w > 0 for w in weights.values()):
-        raise InputError("objectives need positive weights")
-    return ObjectiveFamily(tuple(weights.items()), task)

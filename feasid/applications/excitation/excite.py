@@ -21,6 +21,7 @@ from feasid.applications.excitation.constraint_check import (
 from feasid.applications.excitation.design import (
     DesignSetting,
     Given,
+    ObjectiveFamily,
     design_setting,
     equations_from_other_data,
     expected_gains,
@@ -28,7 +29,6 @@ from feasid.applications.excitation.design import (
     make_problem,
     motion_at,
     needs_task,
-    objective_family,
     random_motion,
     task_information,
     task_motions,
@@ -182,6 +182,9 @@ def excite(
         Ctrl-C before the first motion was found. Afterwards Ctrl-C returns the best motion so far,
         with a note.
     """
+    weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
+    on_task = needs_task(weights, task)
+    basis = make_basis(family, duration, harmonics, slow)
     setting = design_setting(
         robot, friction, drive_inertia,
         {"position": position, "velocity": velocity, "acceleration": acceleration, "jerk": jerk,
@@ -192,8 +195,6 @@ def excite(
     )  # fmt: skip
     deviation = value_per_joint(noise, setting.robot, "noise")
     information, prior_deviations = equations_from_other_data(given, prior, setting.base, deviation)
-    basis = make_basis(family, duration, harmonics, slow)
-    weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
     expected = ratios = None
     if "gains" in weights:
         expected, information, ratios = expected_gains(setting, information)
@@ -201,9 +202,9 @@ def excite(
         setting, basis, harmonics, rest, deviation, information, prior_deviations, rate, expected
     )
     rng = np.random.default_rng(seed)
-    if needs_task(weights, task):
+    if on_task:
         ratios = task_information(task, problem, setting, rate, rng)
-    objectives = objective_family(weights, ratios)
+    objectives = ObjectiveFamily(tuple(weights.items()), ratios)
     clock = SearchClock(time_limit)
     if optimiser is None:
         search = ParallelSearch(

@@ -17,7 +17,7 @@ from feasid.core.arrays import Array
 from feasid.core.charts import BLUE, GREY, PALETTE, RED, Chart, Panel, Series
 from feasid.core.codec import TRANSIENT, kinds
 from feasid.core.display import Display, Displayed, Measure, plain
-from feasid.core.errors import FeasidError, InputError, NotEnoughDataError, OutputError
+from feasid.core.errors import InputError, NotEnoughDataError, OutputError, name_input
 from feasid.core.figures import draw
 from feasid.core.files import document_output
 from feasid.core.notes import Note
@@ -198,17 +198,15 @@ def fit_fleet(
     if len(robots) < 2:
         raise NotEnoughDataError("a fleet has two robots or more: feasid.fit fits one")
     if "prior" in options:
-        raise InputError("prior has no effect: the prior of each robot is the type", option="prior")
+        raise InputError("prior is the type in a fleet: leave it out", option="prior")
     described = resolve_robot(next(iter(robots.values())), robot)
     chosen: dict[str, Any] = {"candidates": (), **options}
     alone: dict[str, Fit] = {}
     with step("fitting robots") as advance:
         for name, logs in robots.items():
             advance(len(alone), len(robots))
-            try:
+            with name_input(str(name)):
                 alone[name] = fit(logs, described, **chosen)
-            except FeasidError as error:
-                raise type(error)(f"{name}: {error}") from error
     best = max(alone.values(), key=_information)
     alike = {name: _as_alike(one, best) for name, one in alone.items()}
     # One robot's base may be tilted and its zeros off, which the type's are not.

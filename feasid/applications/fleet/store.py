@@ -118,7 +118,7 @@ class LogStore:
         alike = names.get(place.name.casefold(), robot)
         if alike != robot or not robot or robot != robot.strip(". "):
             why = "trim its ends" if alike == robot else f"only case tells it from {alike!r}"
-            raise InputError(f"{robot!r} is no name of a robot: {why}", option="robot")
+            raise InputError(f"{robot!r} is no robot's name, give another: {why}", option="robot")
         for source in open_sources(data):
             if isinstance(source, Reduced):
                 raise InputError("a store reduces logs itself: give the log, not reduced data")
@@ -243,7 +243,7 @@ def _as_date(day: str) -> date:
     try:
         return date.fromisoformat(day)
     except ValueError:
-        raise InputError(f"{day!r} is no day: expected 2026-11-28", option="day") from None
+        raise InputError(f"day {day!r} must be like 2026-11-28", option="day") from None
 
 
 def _as_record(head: Mapping[str, Any], reduced: Reduced, compact: bool) -> bytes:

@@ -164,7 +164,7 @@ def _scaled_links(before: FileCheck, changes: Sequence[Change], total: float) ->
             )
     weight = sum(inertia.mass for inertia in now.values())
     if not weight > 0:
-        raise InputError("total_mass scales masses, and no link has one", option="total_mass")
+        raise InputError("total_mass needs a link with a mass: there is none", option="total_mass")
     factor = total / weight
     note = f"scaled by {factor:.6g} to {total:g} kg in all"
     return tuple(

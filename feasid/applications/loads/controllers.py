@@ -81,13 +81,17 @@ class ControllerPayload:
         return "\n".join([self.text, *self.notes])
 
 
-def controller_payload(load: Load, maker: str) -> ControllerPayload:
-    """The payload as one maker takes it; see `feasid.Payload.to`."""
+def require_maker(maker: str) -> None:
+    """Refuse a maker whose conventions are not known."""
     if maker not in CONVENTIONS:
         raise InputError(
             f"maker must be one of {', '.join(CONVENTIONS)}, not {maker!r}"
             f"{did_you_mean(maker, CONVENTIONS)}"
         )
+
+
+def controller_payload(load: Load, maker: str) -> ControllerPayload:
+    """The payload as one maker takes it; see `feasid.Payload.to`."""
     text, values, notes = CONVENTIONS[maker](load)
     frame = (
         f"In the frame of {load.body!r}, which must be the robot's flange: name it with body= "

@@ -31,10 +31,10 @@ from typing import Annotated, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from feasid.applications.loads.controllers import ControllerPayload, Load, controller_payload
+from feasid.applications.loads import controllers
 from feasid.core.arguments import array, checked, checked_methods
 from feasid.core.arrays import Array
-from feasid.core.errors import InputError, LogError, UselessFitError
+from feasid.core.errors import InputError, LogError, UselessFitError, name_input
 from feasid.core.notes import Note, as_notes
 from feasid.core.progress import step
 from feasid.core.threads import one_thread
@@ -47,7 +47,7 @@ from feasid.logs.columns import read_numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
-from feasid.options.complete import document_options
+from feasid.options.complete import check_options, document_options
 from feasid.options.tables import LoadOptions, LogOptions
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_least_squares
@@ -178,7 +178,7 @@ class Payload:
         largest = float(np.linalg.eigvalsh(self.inertia)[-1])
         return bool(np.diag(self.inertia_std).max() < KNOWN_INERTIA * largest)
 
-    def to(self, maker: str, *, force: bool = False) -> ControllerPayload:
+    def to(self, maker: str, *, force: bool = False) -> controllers.ControllerPayload:
         """The load in the form, order and units of a robot maker, in the frame of `body`.
 
         Parameters
@@ -205,6 +205,7 @@ class Payload:
         UselessFitError
             The load is doubtful or useless, with the reason, and `force` is False.
         """
+        controllers.require_maker(maker)
         wrong = [n for code in NO_TORQUES for n in self.notes if n.code == code]
         if wrong:
             raise InputError(
@@ -220,8 +221,8 @@ class Payload:
             radius = (self.mass / (4 / 3 * np.pi * WATER)) ** (1 / 3)
             inertia = 0.4 * self.mass * radius**2 * np.eye(3)
             notes = ["The log does not determine the inertia: it is that of a ball of water."]
-        load = Load(self.body, self.mass, self.centre, inertia)
-        card = controller_payload(load, maker)
+        load = controllers.Load(self.body, self.mass, self.centre, inertia)
+        card = controllers.controller_payload(load, maker)
         return replace(card, notes=(*notes, *card.notes))
 
     def __repr__(self) -> str:
@@ -288,13 +289,17 @@ def payload(
     SolverError
         No solution passed verification.
     """
+    check_options(LoadOptions, options, "payload")
     if not isinstance(unloaded, Fit):
-        without = fit(unloaded, resolve_robot(loaded, robot), **options)
+        described = resolve_robot(loaded, robot)
+        with name_input("unloaded"):
+            without = fit(unloaded, described, **options)
     elif given := [*options, *(["robot"] if robot is not None else [])]:
         raise InputError(f"{given[0]} is already set by the fit: leave it out", option=given[0])
     else:
         without = unloaded
-    parts = [reduce_as_fitted(without, source) for source in open_sources(loaded)]
+    with name_input("loaded"):
+        parts = [reduce_as_fitted(without, source) for source in open_sources(loaded)]
     base, reduced = without.base, sum(parts[1:], parts[0])
     try:
         load = load_from_reduced(reduced, without.reduced, base, body)

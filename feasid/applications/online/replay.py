@@ -14,20 +14,21 @@ from feasid.applications.online.acceptance import OnlineEstimate
 from feasid.applications.online.online_fit import OnlineFit
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.charts import BLUE, GREEN, GREY, YELLOW, Chart, Panel, Series
-from feasid.core.errors import InputError, did_you_mean
+from feasid.core.errors import InputError, NotEnoughDataError, did_you_mean
 from feasid.core.figures import draw
 from feasid.core.text import quote
 from feasid.logs.recording import Recording, read_signals
 from feasid.options.complete import check_options
 from feasid.options.tables import ReadOptions
 from feasid.robot.description import Robot
-from feasid.robot.formats.load import load_robot
+from feasid.robot.formats.fit_robot import resolve_robot
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 ESTIMATE_INTERVAL = 1.0  #: Time between estimates [s].
+LONGEST = 86_400.0  #: Window and interval [s].
 
 
 @checked_methods
@@ -158,14 +159,14 @@ def replay(
             reason = ": replay() sets it itself" * (name in fixed)
             raise InputError(f"online has no option {quote(name)}{reason}{hint}", option=str(name))
     recording = Recording.from_source(log)
-    robot = recording.frame.attrs.get("robot") if robot is None else robot
-    if robot is None:
-        raise InputError("no robot: pass one, or attach it, log.attrs['robot'] = robot")
-    robot = robot if isinstance(robot, Robot) else load_robot(robot)
+    robot = resolve_robot(None if robot else recording.frame, robot)
     raw = read_signals(recording, robot, **complete)
     steps = np.diff(raw.t)
-    if not steps.size or not (window is None or window > 0) or not interval > 0:
-        raise InputError("a log of at least two rows, a window and an interval above 0 are needed")
+    for name, seconds in (("window", window), ("interval", interval)):
+        if seconds is not None and not 0 < seconds <= LONGEST:
+            raise InputError(f"{name} must be above 0 and at most {LONGEST:g} s, not {seconds:g}")
+    if not steps.size:
+        raise NotEnoughDataError("a replay needs at least two rows, and the log has one")
     rate = 1.0 / float(np.median(steps))
     block = online.pop("block", max(1, round(min(0.125, (window or 10.0) / 16) * rate)))
     if not (isinstance(block, int) and block >= 1):

@@ -264,11 +264,10 @@ class PositionController:
 
 def _gains_by_joint(robot: Robot, name: str, value: Any) -> Array:
     if isinstance(value, Mapping):
-        unknown = [j for j in value if j not in robot.coordinates]
-        missing = [j for j in robot.coordinates if j not in value]
-        if unknown or missing:
-            raise InputError(f"{name} needs a gain for each of {', '.join(robot.coordinates)}: "
-                             f"{', '.join(map(str, unknown + missing))}", option=name)  # fmt: skip
+        if {*value} != {*robot.coordinates}:
+            needed, given = (", ".join(map(str, names)) for names in (robot.coordinates, value))
+            raise InputError(f"{name} needs a gain for each of {needed}, not for {given or 'none'}",
+                             option=name)  # fmt: skip
         value = [value[j] for j in robot.coordinates]
     try:
         gains = np.broadcast_to(np.asarray(value, dtype=np.float64), (robot.dof,))

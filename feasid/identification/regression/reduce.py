@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def reduce(
     workers: int = 1,
     executor: Executor | None = None,
     client: Client | None = None,
-    on_error: str = "raise",
+    on_error: Literal["raise", "skip"] = "raise",
     checkpoints: str | Path | None = None,
     **options: Unpack[ReduceOptions],
 ) -> Reduced:
@@ -112,13 +112,11 @@ def reduce(
         raise InputError(f"{next(iter(terms))} has no effect with base=, which has its own terms")
     if client is not None:
         if executor is not None:
-            text = "executor and client exclude each other: a client is an executor, too"
+            text = "executor and client exclude each other: give the client alone"
             raise InputError(text, option="client")
         cluster: Any = client  # Dask does not annotate its methods
         executor = cluster.get_executor(pure=False)  # a pure job would be one for equal logs
         workers = sum(cluster.nthreads().values())
-    if on_error not in ("raise", "skip"):
-        raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     sources = open_sources(data)
     if base is None:
         described = with_shared_motors(resolve_robot(data, robot), complete.get("couplings"))

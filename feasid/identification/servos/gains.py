@@ -331,10 +331,10 @@ def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
     for name in ("measured", "transmission"):
         if chosen[name] is not None:
             raise InputError(
-                f"{name} applies to torques, and command to logs without torques", option=name
+                f"{name} applies to torques, and command to logs without: leave it out", option=name
             )
     if chosen["delay"]:
-        raise InputError("delay is of torques; that of commands is identified", option="delay")
+        raise InputError("the delay of commands is identified: leave delay out", option="delay")
     if chosen["servo"] is not None:
         raise InputError(
             "servo= states the gains that command= identifies: pass one of them", option="servo"

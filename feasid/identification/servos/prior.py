@@ -54,8 +54,8 @@ def gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
     trusted = {}
     for joint, (kp, deviation) in (chosen["gains"] or {}).items():
         if joint not in robot.joints or not (kp > 0 and deviation > 0):
-            text = (f"gains of {joint!r}: (kp, relative deviation), both above zero, of a joint "
-                    f"among {', '.join(robot.joints)}")  # fmt: skip
+            text = (f"gains of {joint!r} must be (kp, relative deviation), both above zero, of a "
+                    f"joint among {', '.join(robot.joints)}")  # fmt: skip
             raise InputError(text, option="gains")
         trusted[robot.joints.index(joint)] = float(kp), float(deviation)
     weighed = {
@@ -122,8 +122,9 @@ def _moment_row(
     robot = base.robot
     if joint not in robot.joints or set(posture) - set(robot.joints) or not deviation > 0:
         raise InputError(
-            f"moments has ({joint!r}, {posture!r}, {moment!r}, {deviation!r}): a joint, positions "
-            "by joint [rad or m], the moment that holds it [N m or N] and its deviation",
+            f"moments has ({joint!r}, {posture!r}, {moment!r}, {deviation!r}): it needs a joint of "
+            f"{', '.join(robot.joints)}, positions by joint [rad or m], the moment that holds it "
+            "[N m or N] and its deviation",
             option="moments",
         )
     q = np.array([[posture.get(j, 0.0) for j in robot.joints]])

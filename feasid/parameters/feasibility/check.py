@@ -54,36 +54,15 @@ def check(
 ) -> Verdict:
     """Decide whether parameters are feasible, and prove the answer.
 
+    See `feasid.check`. A robot, or the file of one, is judged by its own parameters (links without
+    inertial parameters are not constrained), a fit by the parameters it found and with the bounds
+    that it was fitted with, an array as base parameters of `base`: BPFT, eq. (51) of Sousa and
+    Cortesao (2014). `feasible` replaces consistency and bounds.
+
     Parameters
     ----------
-    subject : Robot, path, Fit, or array_like of shape (nb,)
-        A robot, or the file of one, is judged by its own parameters (links without inertial
-        parameters are not constrained), a fit by the parameters it found, an array as base
-        parameters of `base`: BPFT, eq. (51) of Sousa and Cortesao (2014).
-    base : BaseParameters, Robot or path, optional
-        The base parameters that the entries of an array are values of.
-    feasible : FeasibleSet, optional
-        Instead of consistency and bounds.
     **options
-        A fit must keep the bounds that it was fitted with, too.
-
-    Returns
-    -------
-    Verdict
-
-    Raises
-    ------
-    InputError
-        Names the entry that is not finite, or says how many were expected.
-
-    Examples
-    --------
-    >>> import feasid
-    >>> body = feasid.Body("link", None, inertial=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1])
-    >>> feasid.check(feasid.Robot((body,))).feasible
-    False
-    >>> feasid.check(feasid.Robot((body,)), consistency="semi").feasible
-    True
+        As there.
     """
     chosen = complete_options(CheckOptions, options, "check")
     consistency, margin, solver = (chosen[k] for k in ("consistency", "margin", "solver"))
@@ -129,6 +108,10 @@ def feasible_set_from_options(
             f"feasible_set(robot, ...)",
             option=void,
         )
+    if feasible.names != robot.parameter_names:
+        raise InputError(f"feasible= is of {feasible.size} parameters of another robot than "
+                         f"{robot.name!r}: build it with feasible_set(robot, ...)",
+                         option="feasible")  # fmt: skip
     return feasible
 
 
@@ -141,11 +124,8 @@ def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> 
             f"base parameters must be numbers, {str(error) or 'not ' + quote(beta)}"
         ) from None
     nb, n = np.shape(base.K)
-    if n != feasible.size or feasible.names != base.robot.parameter_names:
-        raise InputError(
-            f"K has {n} columns and belongs to robot {base.robot.name!r} with {base.robot.size} "
-            f"parameters, the constraints to one with {feasible.size}"
-        )
+    if n != feasible.size:
+        raise InputError(f"base.K has {n} columns, and its robot {feasible.size} parameters")
     if values.shape != (nb,):
         own = ": check(robot.with_values(...)) judges standard parameters" * (values.shape == (n,))
         text = f"base parameters have shape {values.shape}, but there are {nb} of them"

@@ -117,28 +117,12 @@ def correct(
 ) -> Correction:
     """Find the feasible parameters closest to given ones; ``optimality`` proves how close any are.
 
+    See `feasid.correct`; here the text of a file is not changed.
+
     Parameters
     ----------
-    subject : Robot, path or array_like, shape (nb,)
-        A robot, of which only bodies that break something change; or base parameters of `base`:
-        BPFC, eq. (52)-(56) of Sousa and Cortesao (2014).
-    base : BaseParameters, Robot or path, optional
-    feasible : FeasibleSet, optional
-        Instead of consistency and bounds.
     **options
-        The metric "euclidean" is the paper's distance of the vectors, in SI numbers; "weighted"
-        that of ``weight @ vector``, with the triangle of a regressor as weight of the torques;
-        "entropic" the second-order form of the entropic divergence (log-det Bregman, Lee, Wensing
-        and Park 2020) around a model: a distance of mass distributions, which does not depend on
-        units or frames.
-
-    Returns
-    -------
-    Correction
-
-    Raises
-    ------
-    InputError, SolverError
+        As there.
     """
     complete = complete_options(CorrectOptions, options, "correct")
     metric, weight, around = (complete[k] for k in ("metric", "weight", "around"))
@@ -200,7 +184,7 @@ def _scaled_to_total(robot: Robot, total: Any) -> tuple[Robot, Bounds]:
     """
     masses = robot.values[robot.inertial_columns[:, 9]]
     if not np.isfinite(masses).all() or masses.sum() <= 0:
-        raise InputError("total_mass scales described masses: a body has none", option="total_mass")
+        raise InputError("total_mass needs a mass of every body: one has none", option="total_mass")
     current = float(masses.sum())
     lower, upper = (total, total) if is_number(total) else arrays_to_lists(total)
     target = min(max(current, lower or 0.0), np.inf if upper is None else upper)

@@ -173,8 +173,9 @@ def contradiction(
 
     conflict = filter_contradiction(names, contradict)
     what = ", ".join(conflict) or "the description's bodies and joint terms"
+    how = "together" if len(conflict) > 1 else "in any physically consistent robot"
     return InfeasibleConstraintsError(
-        f"no parameters satisfy all constraints at once: {what} cannot hold together; widen or "
+        f"no parameters satisfy all constraints at once: {what} cannot hold {how}; widen or "
         "leave out one of them",
         conflict=conflict,
     )

@@ -469,7 +469,7 @@ def load_parameters(base: BaseParameters, load: Any, body: str | None = None) ->
     ten = np.asarray(getattr(load, "parameters", load), dtype=np.float64)
     if ten.shape != (10,) or not np.isfinite(ten).all() or ten[9] <= 0:
         raise InputError(
-            "a load is ten finite parameters with a positive mass, the last one", option="load"
+            "load= must be ten finite parameters with a positive mass, the last one", option="load"
         )
     return np.asarray(load_columns(base, body)[1] @ ten)
 
@@ -482,8 +482,8 @@ def resolve_base(base: Any) -> Any:
         return base_parameters(base)
     if base is None:
         raise InputError(
-            "base parameters need their definition: base=feasid.base_parameters(robot), or the "
-            "robot"
+            "base= is missing: numbers alone are base parameters and need their definition, "
+            "base=feasid.base_parameters(robot); else pass a Robot or the path of one"
         )
     if not hasattr(base, "K") or not hasattr(base, "robot"):
         raise InputError(

@@ -49,6 +49,8 @@ MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 
 Vector = Annotated[Array, array("n")]
 Matrix = Annotated[Array, array("n", "n")]
+BaseCovariance = Annotated[Array, array("n", "n", finite=False)]
+"""Infinite where the log does not determine a parameter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ class FitRecord:
     optimum: Vector
     raw: Vector
     triangle: tuple[Matrix, Vector, Annotated[float, number()]]
-    covariances: tuple[Matrix, Matrix | None, Matrix | None]
+    covariances: tuple[BaseCovariance, Matrix | None, Matrix | None]
     systematic: Annotated[Array, array("n", "k")]
     numbers: Mapping[str, float]
     evidence: tuple[tuple[float, float], ...]

@@ -249,7 +249,7 @@ def inverse_dynamics(
         A parameter is needed that neither the caller nor the description gives.
     """
     if parameters is None:
-        parameters = require_values(robot, "pass parameters=")
+        parameters = require_values(robot, "pass parameters=, or robot.with_values(...)")
     delta = robot.check_parameters(parameters)
     positions, velocities, accelerations = _check_inputs(robot, q, dq, ddq)
     jacobian: Array | None = None

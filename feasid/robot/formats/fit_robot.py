@@ -139,7 +139,7 @@ def without_unmeasured_terms(robot: Robot, measured: Sequence[str]) -> tuple[Rob
     if robot.couplings or robot.loops or robot.dof != len(robot.bodies):
         raise InputError(
             f"measured is for robots whose joints move by themselves, with one degree of freedom "
-            f"each; robot {robot.name!r} has others",
+            f"each; robot {robot.name!r} has others: leave it out",
             option="measured",
         )
     unmeasured = [j for j in robot.joints if j not in measured]

@@ -149,10 +149,10 @@ def _parse_source(path: Any, limits: ReadLimits) -> XmlText:
     """A file, or a description given as text."""
     if isinstance(path, str) and path.lstrip().startswith("<"):
         return parse_xml(path.strip().encode(), TEXT, limits)
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise InputError(
             f"a robot is read from a file name, a path, a description's text, a Pinocchio or a "
-            f"MuJoCo model, not from {type(path).__name__}"
+            f"MuJoCo model, not from {type(path).__name__ if path else repr(path)}"
         )
     if os.fspath(path).endswith(".xacro"):
         # Xacro evaluates expressions of the file, so expand only files that you trust.

@@ -84,7 +84,7 @@ def programs_of(form: Format, name: str | None = None) -> list[TargetProgram]:
     if form.name not in program.reads:
         known = " and ".join(x.upper() for x in program.reads)
         raise InputError(
-            f"{program.title} does not read {form.title}: give the file the suffix of {known}",
+            f"for_={name!r} does not read {form.title}: give the file the suffix of {known}",
             option="for_",
         )
     return [program]
