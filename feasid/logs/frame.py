@@ -254,7 +254,7 @@ def _derivation_notes(raw: Signals, how: SignalProcessing) -> list[Note]:
     if how.delay:
         notes.append(Note(f"torques are delayed by {how.delay:g} s", "delay", delay=how.delay))
     measured = "measured" if "dq" in raw.values else "central differences of the positions"
-    notes.append(Note(f"velocities: {measured}", "velocities"))
+    notes.append(Note(f"velocities: {measured}", "velocities", measured="dq" in raw.values))
     if "ddq" in raw.values:
         notes.append(Note("accelerations: from the log", "accelerations"))
     else:

@@ -11,6 +11,7 @@ from logs import arm_parameters, simulate, values_for
 from robots import ARM
 
 import feasid
+from feasid.applications.control.live_signals import LiveSignals
 from feasid.core.errors import InputError
 from feasid.identification.assessment.contact_errors import GAIN, ErrorLaw, observer_errors
 from feasid.logs.motion import Run
@@ -189,6 +190,18 @@ class Known:
 
     def __getattr__(self, name):
         return getattr(self.fit, name)
+
+
+def test_velocities_of_a_log_without_them_are_in_the_unit_of_its_positions():
+    robot = feasid.load_robot(ARM).with_joint_terms()
+    log = simulate(robot, arm_parameters(robot), 1, samples=400, noise=0.02)
+    bare = log[[c for c in log if not c.startswith(("dq_", "ddq_"))]]
+    for frame, factor in ((bare, np.pi / 180), (log, 1.0)):
+        frame = frame.assign(**{c: np.rad2deg(frame[c]) for c in frame if c.startswith("q_")})
+        of_degrees = feasid.fit(frame, robot, units={"q": "deg"}, diagnose=False, candidates=())
+        signals = LiveSignals.from_fit(of_degrees)
+        np.testing.assert_allclose(signals.factors["q"], np.pi / 180)
+        np.testing.assert_allclose(signals.factors["dq"], factor)
 
 
 def test_a_saved_fit_has_the_same_thresholds(fit, tmp_path):

@@ -313,6 +313,7 @@ class ExternalTorque:
         q, dq, tau : array_like, shape (dof,)
             Measured positions, velocities and torques, in the units of the fitted log's columns:
             the units, signs and torque gains of the fit are applied [rad or m, per s; N m or N].
+            Where the log has no velocities, `dq` is in the unit of its positions, per second.
 
         Returns
         -------

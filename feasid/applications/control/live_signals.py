@@ -59,6 +59,10 @@ class LiveSignals:
         offsets = fit.log_options.get("offsets") or {}
         zeros = np.array([float(offsets.get(j, 0.0)) for j in joints])
         factors = {k: np.array([unit_factor(units, k, j) for j in joints]) for k in KINDS}
+        bare = any(n.code == "velocities" and not n.values.get("measured", True) for n in fit.notes)
+        if bare and not any(str(key).startswith("dq") for key in units or {}):
+            # The log has no velocities: a controller has those of its positions, per second.
+            factors["dq"] = factors["q"]
         return cls(tuple(joints), factors, zeros, fit.delay if delay is None else delay)
 
     def read(self, *signals: Any) -> list[Array]:
