@@ -331,6 +331,10 @@ def test_what_cannot_be_read_or_written_is_refused(tmp_path):
         path.write_bytes(content)
         with pytest.raises(DescriptionError, match=words):
             feasid.load_robot(path)
+    odd = b'physics:mass = 2\ndef Cube "c" {\nuniform token[] xformOpOrder = ["xformOp:none"]\n}\n'
+    path.write_bytes(sound.replace(b"physics:mass = 2\n", odd))  # read where shapes are needed
+    with pytest.raises(InputError, match=r"(?s)robot\.usda: USD raised .*'none'"):
+        feasid.check(path)
     arm = feasid.load_robot(urdf("panda"), lock=locks("panda"))
     with pytest.raises(InputError, match=r"robot\.usdz: is this .*USD"):
         feasid.write(arm, tmp_path / "robot.usdz")

@@ -373,7 +373,8 @@ class _Reader:
             self.left_out.append(LeftOut("mass by shapes", prim.GetName()))
         return Link(
             self.names[path], self.path, 1, lambda: (1, 1), parent, home, joints,
-            mass, moments, place, lambda: self._drawings(prim),
+            mass, moments, place,
+            lambda: call_user_function(f"{self.path}: USD", self._drawings, prim),
             by_geometry=ten is not None, derive=None if ten is None else lambda: ten,
         )  # fmt: skip
 
