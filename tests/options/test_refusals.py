@@ -72,7 +72,6 @@ WRONG = [
     ("upper.m cannot hold in any", lambda s: s.fit_log(known={"upper.m": -1}, diagnose=False)),
     ("skipped: q_slide", lambda s: f.fit({"t": [0, 1, 2], "q_slide": [1, 2]}, s.robot)),
     ("not a value of type DataFrame", lambda s: f.fit(s.robot, s.log)),
-    ("reduced data hold no samples", lambda s: f.diagnose(s.reduced, s.full)),
     ("reduced data hold no samples", lambda s: f.diagnose([s.log, s.reduced], s.full)),
     ("data are of 22 base .* fit of 23", lambda s: s.fit.errors_of(f.reduce(s.log, s.terms))),
     ("base= is missing", lambda s: f.check(s.log)),
