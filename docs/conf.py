@@ -23,6 +23,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "_listing",
+    "_gallery",
+    "_cheatsheet",
 ]
 exclude_patterns = ["_build", "pictures/*.py"]
 suppress_warnings = ["mystnb.unknown_mime_type"]
@@ -43,8 +45,8 @@ nb_execution_timeout = 300
 nb_merge_streams = True
 
 with open(os.path.join(os.path.dirname(__file__), "..", "pyproject.toml"), "rb") as file:
-    SOURCE = tomllib.load(file)["project"]["urls"]["Source"]
-SOURCE = "" if "OWNER" in SOURCE else SOURCE
+    PROJECT = tomllib.load(file)["project"]
+SOURCE = "" if "OWNER" in PROJECT["urls"]["Source"] else PROJECT["urls"]["Source"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "feasid"
@@ -73,6 +75,7 @@ html_theme_options = {
 html_logo = "_static/logo.svg"
 html_math_renderer = "mathml"
 ALONE = ("start", "choose", "faq", "comparison", "troubleshooting", "changelog", "citing", "more")
+ALONE += ("gallery", "cheatsheet")
 html_sidebars = {page: [] for page in ALONE}
 """Pages without neighbours; a bar without entries would take a quarter of the width."""
 
@@ -83,4 +86,11 @@ ROOT = os.path.dirname(HERE)
 paths = [HERE, os.path.join(ROOT, "examples"), ROOT, os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
-html_context = {"default_mode": "auto"}
+templates_path = ["_templates"]
+html_context = {
+    "default_mode": "auto",
+    # What a link to a page shows elsewhere; docs/pictures/make.py makes the picture.
+    "description": PROJECT["description"],
+    "address": f"{PROJECT['urls']['Documentation']}/en/latest",
+    "preview": "A WAM arm loses control with the least-squares model, and follows with feasid's",
+}

@@ -1,8 +1,10 @@
 """Make pictures of the documentation: ``python docs/pictures/make.py [NAME ...]``.
 
-"report": a fit of the packaged Z1 log, its report photographed in headless Chromium; needs the
-extra "browser". "loads": loads of arms in MuJoCo as they are found, beside the true ones. "leader":
-the leader arm of docs/codegen.md without a hand, with the description's weight and with the fit's.
+"report": a fit of the packaged log, its report photographed in headless Chromium; needs the
+extra "browser". "check": the page of the packaged description, likewise. "wam": the animation of
+the landing page; "preview": what a link to the site shows. "loads": loads of arms in MuJoCo as they
+are found, beside the true ones. "leader": the leader arm of docs/codegen.md without a hand, with
+the description's weight and with the fit's.
 The others are figures of the concept pages, see concepts.py.
 """
 
@@ -15,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import animation
 import matplotlib.pyplot as plt
 import numpy as np
 from concepts import FIGURES, draw
@@ -55,6 +58,39 @@ def report() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(f"file://{folder}/report.html")
         keep("robots", page.locator(".robots").screenshot())
+        browser.close()
+
+
+def check() -> None:
+    """Check the Kinova's description, and photograph the page."""
+    from feasid.cli import main
+
+    model = Path(feasid.__file__).parent / "datasets/kinova_gen3/gen3.urdf"
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), sync_playwright() as p:
+        shutil.copy(model, "gen3.urdf")
+        main(["check", "gen3.urdf", "--report", "check.html"])
+        browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        page.goto(f"file://{folder}/check.html")
+        keep("check", page.screenshot())
+        browser.close()
+
+
+def preview() -> None:
+    """What a link to the site shows: the animation as it stands still, beside the name."""
+    moving = (HERE.parent / "figures/wam.svg").read_text(encoding="utf-8")
+    text = "Your robot's dynamics from a log: physically consistent, certified."
+    page_text = f"""<body style="margin:0;width:1200px;height:630px;background:#fff;display:flex;
+      align-items:center;font-family:system-ui,sans-serif"><div style="width:400px;padding:40px">
+      <b style="font-size:76px;color:#33608f">feasid</b><p style="font-size:34px">{text}</p></div>
+      <div style="width:720px">{moving}</div></body>"""
+    with sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        size = {"width": 1200, "height": 630}
+        page = browser.new_page(viewport=size, color_scheme="light", reduced_motion="reduce")
+        page.set_content(page_text)
+        image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        image.quantize(COLOURS).save(HERE.parent / "_static/preview.png", optimize=True)
         browser.close()
 
 
@@ -121,7 +157,8 @@ def leader() -> None:
     figure.savefig(HERE / "leader.png", dpi=90)
 
 
-MAKERS = {"report": report, "loads": loads, "leader": leader}
+MAKERS = {"report": report, "check": check, "loads": loads, "leader": leader}
+MAKERS |= {"wam": animation.make, "preview": preview}
 MAKERS |= {name: partial(draw, name) for name in FIGURES}
 
 if __name__ == "__main__":

@@ -139,3 +139,18 @@ def test_the_tutorial_of_servos_runs(tmp_path, monkeypatch):
     kp = names["known"].servo.table["kp"].to_numpy()
     assert abs(kp / (60.0, 40.0, 5.0) - 1).max() < 0.05
     assert names["fit"].simulate(horizon=0.3).rms.max() < 1e-3
+
+
+def test_every_picture_of_the_gallery_has_its_page_and_its_notebook(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    books = pytest.importorskip("_gallery").notebooks()
+    lines = (DOCS / "gallery.md").read_text().split("```{gallery}\n")[1].split("```")[0]
+    entries = [[part.strip() for part in line.split("|")] for line in lines.splitlines()]
+    assert len({title for title, *_ in entries}) == 24
+    for _, page, picture, book in entries:
+        assert (DOCS / f"{page}.md").exists()
+        assert picture.isdigit() or (DOCS / picture).exists()
+        first, install, *others = books[book].cells
+        assert first.source.startswith("# ")
+        assert install.source.startswith("%pip install -q ")
+        assert any(cell.cell_type == "code" for cell in others)

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from arms import panda
+from robots import MODELS
 from seeds import NEW_SEEDS, seed_of
 from written import torque_difference
 
@@ -92,30 +93,7 @@ def test_each_program_has_a_word_for_what_it_does_not_read(tmp_path):
     assert nothing == ""
 
 
-LAYER = """#usda 1.0
-(
- defaultPrim = "r"
- kilogramsPerUnit = 1
- metersPerUnit = 1
- upAxis = "Z"
-)
-def Xform "r" {
- def Xform "body" (prepend apiSchemas = ["PhysicsRigidBodyAPI"]) {
-  def Cube "box" (prepend apiSchemas = ["PhysicsCollisionAPI", "PhysicsMassAPI"]) {
-   double size = 2
-   float physics:density = %g
-   double3 xformOp:scale = (0.1, 0.2, 0.3)
-   double3 xformOp:translate = (0.5, 0, 0)
-   uniform token[] xformOpOrder = ["xformOp:translate", "xformOp:scale"]
-  }
-  def Xform "tip" {}
- }
- def PhysicsJoint "six" (prepend apiSchemas = [%s]) {
-  rel physics:body1 = </r/body>
-  %s
- }
-}
-"""
+LAYER = (MODELS / "six_axes.usda").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("free", ["rotX", "rotY", "rotZ", "transX", "transY", "transZ"])

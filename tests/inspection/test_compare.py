@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from closed import FIVE_BAR
-from robots import ARM, replaced
+from robots import ARM, MODELS, replaced
 
 import feasid
 from feasid import load_robot
@@ -171,15 +171,8 @@ def test_order_and_names_of_links_do_not_matter(tmp_path):
     assert compare(a, b).equivalent
 
 
-PENDULUM_URDF = """<robot name="p"><link name="base"/>
-<link name="a"><inertial><origin xyz="0.1 0 0"/><mass value="2"/>
-<inertia ixx="0.1" ixy="0.01" ixz="0" iyy="0.2" iyz="0.02" izz="0.15"/></inertial></link>
-<joint name="j" type="revolute"><parent link="base"/><child link="a"/>
-<origin xyz="0 0 1" rpy="0.5 0 0"/><axis xyz="0 1 0"/></joint></robot>"""
-PENDULUM_MJCF = """<mujoco model="p"><compiler angle="radian"/><worldbody>
-<body name="first" pos="0 0 1" euler="0.5 0 0"><joint name="j" axis="0 1 0"/>
-<inertial pos="0.1 0 0" mass="2" fullinertia="0.1 0.2 0.15 0.01 0 0.02"/></body>
-</worldbody></mujoco>"""
+PENDULUM_URDF = (MODELS / "pendulum.urdf").read_text(encoding="utf-8")
+PENDULUM_MJCF = (MODELS / "pendulum.xml").read_text(encoding="utf-8")
 
 
 def test_urdf_and_mjcf_of_one_robot_are_equivalent(tmp_path, capsys):

@@ -373,8 +373,9 @@ class Plots:
                 else:
                     size, skin = (2 * more[0], 2 * more[1]), shape["body"]["color"] % len(PALETTE)
                     look: dict[str, Any] = {"color": RED, "fill": False, "ls": "--"}
-                    if shape["kind"] == "body":
-                        look = {"color": PALETTE[skin], "alpha": 0.45}
+                    if shape["kind"] != "impossible":
+                        solid = shape["kind"] == "body"
+                        look = {"color": PALETTE[skin], "alpha": 0.45, "fill": solid}
                     axis.add_patch(Ellipse((x, y), *size, angle=more[2], **look))
             axis.set(xlim=(-HALF_WIDTH, HALF_WIDTH), ylim=(HALF_WIDTH, -HALF_WIDTH), aspect="equal")
             axis.set_axis_off()

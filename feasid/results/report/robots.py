@@ -24,6 +24,8 @@ AZIMUTH, ELEVATION = -1.0, 0.5
 
 HALF_WIDTH = 100.0  #: Of a page's picture, in its own units.
 
+LARGE = 5.0  #: Size of a body, over the median, that a picture need not hold.
+
 
 @dataclass(frozen=True, eq=False)
 class RobotView:
@@ -110,19 +112,19 @@ def semi_axes(mass: float, inertia: Array) -> tuple[Array, Array]:
 def bounding_ball(views: Sequence[Mapping[str, Any]]) -> tuple[Array, float]:
     """Centre and radius [m] of a ball that holds the robots, those with impossible bodies aside.
 
-    Bodies of least squares may be as large as a house.
+    Bodies of least squares may be as large as a house, as placeholders in files may: bodies `LARGE`
+    times as large as half of the others do not count.
     """
     shown = [view for view in views if not view["impossible"]] or views
-    joints = [np.reshape(view["links"], (-1, 3)) for view in shown]
-    tips = [
-        np.add(body["centre"], sign * np.asarray(body["axes"], float))
-        for view in shown
-        for body in view["bodies"]
-        for sign in (-1, 1)
-    ]
-    points = np.concatenate([*joints, *tips])
-    centre = (points.min(axis=0) + points.max(axis=0)) / 2
-    return centre, max(float(np.linalg.norm(points - centre, axis=1).max()), 1e-3)
+    points = [np.reshape(view["links"], (-1, 3)) for view in shown]
+    bodies = [(body["centre"], np.asarray(body["axes"])) for v in shown for body in v["bodies"]]
+    sizes = [float(np.linalg.norm(axes, axis=1).max()) for _, axes in bodies]
+    for (centre, axes), size in zip(bodies, sizes, strict=True):
+        if size <= LARGE * np.median(sizes):
+            points += [centre + axes, centre - axes]
+    every = np.concatenate(points)
+    centre = (every.min(axis=0) + every.max(axis=0)) / 2
+    return centre, max(float(np.linalg.norm(every - centre, axis=1).max()), 1e-3)
 
 
 def robot_drawings(views: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -147,6 +149,8 @@ def robot_drawings(views: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any
             place = scale * (np.asarray(body["centre"], float) - centre)
             axes = scale * np.asarray(body["axes"], float)
             x, y, depth = camera @ place
+            if kind == "body" and np.linalg.norm(axes, axis=1).max() > HALF_WIDTH:
+                kind = "outline"  # filled it would hide all others
             # On paper an ellipse: its semi-axes, and the angle of the first [degrees].
             flat = axes @ camera[:2].T
             values, vectors = np.linalg.eigh(flat.T @ flat)
