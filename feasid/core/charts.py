@@ -38,7 +38,7 @@ STYLE = (
     ".chart path,.key path{fill:none;stroke:currentColor}.chart .grid{opacity:.2}"
     ".key span{margin-right:1rem;white-space:nowrap}"
     ".key svg{width:1.6rem;height:.8rem;margin-right:.3rem;vertical-align:middle}"
-    + "".join(f".c{color[1:]}{{color:{color}}}" for color in {*PALETTE, *ON_BLACK, CYAN})
+    + "".join(f".c{c[1:]}{{color:{c}}}" for c in dict.fromkeys((*PALETTE, *ON_BLACK, CYAN)))
     + "@media(prefers-color-scheme:dark){"
     + "".join(f".c{color[1:]}{{color:{light}}}" for color, light in ON_BLACK.items())
     + "}"

@@ -36,7 +36,7 @@ VISITED = [
     f"{name}.html"
     for name in (
         *("index", "start", "tutorials/first_fit", "howto", "concepts/consistency", "equations"),
-        *("reference/index", "reference/fit", "choose", "comparison"),
+        *("reference/index", "reference/fit", "choose", "comparison", "gallery", "cheatsheet"),
     )
 ]
 

@@ -73,6 +73,8 @@ def test_the_light_distribution_says_the_same_and_needs_numpy_only(folder, capsy
         assert main(["check", form, *paths]) == done.returncode
         assert (done.stdout, done.stderr) == tuple(capsys.readouterr())
     assert "pip install feasid\n" in check("--control", paths[0]).stderr
+    page = f"--report={folder / 'check.html'}"
+    assert 'pip install "feasid-check[report]"' in check(page, paths[0]).stderr
     owned = {path.name for path in (folder / "light").iterdir() if "numpy" not in path.name}
     assert {name for name in owned if ".dist-info" not in name} == {"feasid_check"}
 
