@@ -26,11 +26,10 @@ from feasid.identification.effects.table import ASSUMED, EffectResult
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import CrossValidation
-from feasid.identification.estimation.noise import condition_number
+from feasid.identification.estimation.noise import condition_number, least_squares
 from feasid.identification.estimation.priors import GaussianPrior
 from feasid.identification.regression.rows import RowFormer, RunRows
 from feasid.identification.regression.triangle import Reduced, relative_errors
-from feasid.identification.tables import base_table, bodies_table, joint_terms_table
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording, content_digest
@@ -41,6 +40,8 @@ from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.least_squares import FeasibleFit
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
+from feasid.robot.inertia import UPPER, to_mass_com_inertia
+from feasid.robot.joint_terms import DRIVE_SYMBOLS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,17 +205,40 @@ class FittedModel:
         Cortesao (2014) for the weighted equations, a lower bound where rows are not independent.
         ``ols`` is weighted least squares, which neither feasibility nor a prior constrains.
         """
-        return base_table(self.base, self.beta, self.covariance, self.triangle)
+        import pandas as pd
+
+        r, rho, _ = self.triangle
+        deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = 100 * deviation / np.abs(self.beta)
+        columns = {"value": self.beta, "std": deviation, "relative_std_percent": relative}
+        columns["ols"] = least_squares(r, rho)[0]
+        return pd.DataFrame(columns, index=pd.Index(self.base.expressions, name="base parameter"))
 
     @cached_property
     def bodies(self) -> pd.DataFrame:
         """Per body: mass [kg], centre of mass [m], inertia about it [kg m^2]; none if massless."""
-        return bodies_table(self.robot)
+        import pandas as pd
+
+        robot = self.robot
+        heavy = [i for i, body in enumerate(robot.bodies) if not body.massless]
+        mass, com, inertia = to_mass_com_inertia(robot.values[robot.inertial_columns[heavy]])
+        columns = {"mass": mass} | {f"com_{a}": com[:, k] for k, a in enumerate("xyz")}
+        columns |= {f"I{'xyz'[r]}{'xyz'[c]}": inertia[:, r, c] for r, c in UPPER}
+        names = [robot.bodies[i].name for i in heavy]
+        return pd.DataFrame(columns, index=pd.Index(names, name="body"))
 
     @cached_property
     def joint_terms(self) -> pd.DataFrame:
         """Per drive: drive inertia and friction coefficients; NaN where a term is not fitted."""
-        return joint_terms_table(self.robot)
+        import pandas as pd
+
+        rows = {
+            drive.name: {s: self.robot.values[c] for s, c in self.robot.drive_columns(k).items()}
+            for k, drive in enumerate(self.robot.drives)
+        }
+        frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*DRIVE_SYMBOLS])
+        return frame.rename_axis(index="drive").dropna(axis="columns", how="all")
 
     def problem(self) -> Any:
         """The convex program whose optimum the fit reports, as a `cvxpy.Problem`.

@@ -181,22 +181,18 @@ def _predictable_structure(parts: list[Part]) -> Structure:
     error = error[used]
     kinds = {kind: np.hstack([f[kind] for *_, f in parts])[:, used].T for kind in parts[0][-1]}
     kind_of = np.repeat([*kinds], [x.shape[1] for x in kinds.values()])
-    grams = _grams_of_parts(np.hstack([*kinds.values()]), error)
+    # Of functions of deviation 1, their mean and the error, in each part of the log.
+    functions = np.hstack([*kinds.values()])
+    deviation = functions.std(axis=0)
+    X = (functions - functions.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    X = np.column_stack([X, np.ones(len(error)), error])
+    grams = np.array([x.T @ x for x in np.split(X, len(error) * np.arange(1, PARTS) // PARTS)])
     share = _predicted_share(grams, kind_of != "")
     alone = {kind: _predicted_share(grams, kind_of == kind) for kind in kinds}
     most = max(alone.values())
     close = [kind for kind, own in alone.items() if own > 0 and own >= CLOSE * most]
     best = min(close, key=lambda kind: kinds[kind].shape[1], default="")
     return Structure(max(share, most), best)
-
-
-def _grams_of_parts(functions: Array, error: Array) -> Array:
-    """Of functions of deviation 1, (N, k), their mean and an error, (N,), in each part of a log."""
-    deviation = functions.std(axis=0)
-    X = (functions - functions.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    X = np.column_stack([X, np.ones(len(error)), error])
-    parts = np.split(X, len(error) * np.arange(1, PARTS) // PARTS)
-    return np.array([x.T @ x for x in parts])
 
 
 def _predicted_share(grams: Array, chosen: Mask) -> float:

@@ -19,15 +19,9 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed
 from feasid.core.notes import Note
 from feasid.identification.effects.corrected_log import CorrectedLog, UncorrectedLog
-from feasid.identification.effects.corrections import (
-    NOTHING,
-    LogCorrection,
-    usual_widths,
-    wide_widths,
-)
+from feasid.identification.effects.corrections import LogCorrection, usual_widths, wide_widths
 from feasid.identification.effects.joint_terms import friction_by_drive
 from feasid.identification.effects.table import EffectAt, EffectResult, why_assumed
-from feasid.identification.estimation.estimate import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,13 +160,6 @@ def is_credible(
     return bool(stats.chi2.sf(beyond, len(values)) < stats.chi2.sf(LEAST_DEVIATIONS**2, 1))
 
 
-def possible_offsets(trial: CorrectedLog) -> dict[int, float]:
-    """Constant torques up to the dry friction of joints whose model has none [N m or N]."""
-    robot, friction = trial.base.robot, friction_by_drive(trial.base.robot, trial.delta)
-    own = ((j, friction.get(robot.joints[j], {})) for j in trial.setup.joints)
-    return {j: f["fc"] for j, f in own if "fo" not in f and f.get("fc", 0.0) > 0}
-
-
 def with_best_time(trial: CorrectedLog, group: Sequence[EffectAt]) -> list[EffectAt]:
     """Warm-ups of a trial without them, with the time constant that explains most of the log.
 
@@ -213,11 +200,6 @@ def gauss_newton(
     return trial, covariance, step
 
 
-def uncorrected_trial(setup: UncorrectedLog, estimate: Estimate) -> CorrectedLog:
-    """The log as it is, around the fit of it."""
-    return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
-
-
 def correct_log(trial: CorrectedLog, sensors: Sequence[EffectAt]) -> CorrectedLog:
     """The log without these errors, each fitted with the feasible model; insignificant ones are
     dropped.
@@ -227,7 +209,9 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[EffectAt]) -> CorrectedLo
     active = list(sensors)
     if not active:
         return trial
-    trial = gauss_newton(trial, active, FIRST_STEPS)[0].with_own_noise()
+    trial, *_ = gauss_newton(trial, active, FIRST_STEPS)
+    noise = trial.estimator.estimate_noise(trial.reduced, trial.delta)
+    trial = trial.with_correction(trial.correction, noise)
     if warm := [m for m in active if m.kind == "warm-up"]:
         rest = {m: v for m, v in trial.correction.values.items() if m not in warm}
         better = with_best_time(trial.with_correction(LogCorrection(rest)), warm)
@@ -238,9 +222,10 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[EffectAt]) -> CorrectedLo
         trial, *_ = gauss_newton(trial, active)
         # An error stands if a constant torque of the size of dry friction does not explain it.
         now, widths = trial.correction.parameters_of(active), wide_widths(active)
-        step, covariance = trial.score_tests.gauss_newton_step(
-            active, now, widths, possible_offsets(trial)
-        )
+        robot, friction = trial.base.robot, friction_by_drive(trial.base.robot, trial.delta)
+        pairs = ((j, friction.get(robot.joints[j], {})) for j in trial.setup.joints)
+        offsets = {j: f["fc"] for j, f in pairs if "fo" not in f and f.get("fc", 0.0) > 0}
+        step, covariance = trial.score_tests.gauss_newton_step(active, now, widths, offsets)
         kinds, failed = np.repeat([e.kind for e in active], [e.effect.size for e in active]), []
         for kind in dict.fromkeys(e.kind for e in active):
             group, places = [e for e in active if e.kind == kind], np.flatnonzero(kinds == kind)

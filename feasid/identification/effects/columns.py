@@ -18,13 +18,6 @@ HARMONICS = range(6, 201)
 functions of the position are searched separately."""
 
 
-def rigid_torque(rows: Rows, part: RunRows, model: Robot) -> Array:
-    """Rows of the rigid bodies' torque, shape (dof, M)."""
-    return part.filter_smooth_function(
-        lambda q: decimated_rigid_torque(rows, part, model).T, part.run.q
-    )
-
-
 def decimated_rigid_torque(rows: Rows, part: RunRows, model: Robot) -> Array:
     """The rigid bodies' torque at the samples of smooth functions, shape (n, dof)."""
     key = "decimated", id(part), model.values.tobytes()

@@ -33,7 +33,6 @@ from feasid.logs.motion import Run
 from feasid.logs.recording import Recording, blur_recording
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
-from feasid.robot.formats.fit_robot import with_abrupt_friction
 
 MOST_SAMPLES = 10**6
 """Samples beyond which logs are not searched: all their rows would be held in memory."""
@@ -57,8 +56,15 @@ class UncorrectedLog:
 
     @property
     def abrupt_robot(self) -> Robot:
-        """The robot with Coulomb friction that changes its sign at once."""
-        return with_abrupt_friction(self.base.robot, self.described)
+        """The robot with Coulomb friction that changes its sign at once.
+
+        Drives to which `with_fit_terms` gave a transition lose it; the robot is the same if none.
+        """
+        robot, smooth = self.base.robot, {d.name for d in self.described.drives if d.transition}
+        if all(d.name in smooth or not d.transition for d in robot.drives):
+            return robot
+        drives = (d if d.name in smooth else replace(d, transition=0.0) for d in robot.drives)
+        return replace(robot, drives=tuple(drives))
 
     @property
     def travel(self) -> dict[str, tuple[float, float]]:
@@ -146,11 +152,6 @@ class CorrectedLog:
         """The log with another correction, its model sought from this one."""
         own = self.noise if noise is None else noise
         return CorrectedLog(self.setup, correction, own, self.weight, self.delta, self)
-
-    def with_own_noise(self) -> CorrectedLog:
-        """The same correction with the remaining noise."""
-        noise = self.estimator.estimate_noise(self.reduced, self.delta)
-        return self.with_correction(self.correction, noise)
 
     @cached_property
     def row_deviations(self) -> Array:

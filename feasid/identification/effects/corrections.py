@@ -54,9 +54,8 @@ class LogCorrection:
         """The robot with the corrected direction of gravity and the corrected joint zeros."""
         for at, value in self.values.items():
             if at.kind == "tilt":
-                robot = robot.with_gravity(
-                    rotation_by_vector(value @ horizontal_axes(robot.gravity)) @ robot.gravity
-                )
+                turn, _ = exponential(np.r_[value @ horizontal_axes(robot.gravity), np.zeros(3)])
+                robot = robot.with_gravity(np.asarray(turn) @ robot.gravity)
         zeros = self.values_by_joint("zero")
         if not zeros:
             return robot
@@ -123,12 +122,6 @@ def corrected_options(
 def wide_widths(effects: Sequence[EffectAt]) -> Array:
     """Wide standard deviations of the parameters of these errors, concatenated."""
     return np.array([m.effect.width for m in effects for _ in range(m.effect.size)])
-
-
-def rotation_by_vector(vector: Array) -> Array:
-    """The rotation by a vector [rad], shape (3, 3)."""
-    rotation, _ = exponential(np.r_[vector, 0.0, 0.0, 0.0])
-    return np.asarray(rotation)
 
 
 def body_with_zero_offset(body: Body, zero: float) -> Body:

@@ -216,7 +216,19 @@ class BlockGrams:
                     own_columns[j].append(column * scale)
                     own_places[j] += items[at].tolist()
             end += len(scale)
-        block, count = blocks_of(rows)
+        # The block of every row and their number: of equal length in time, or in the phase of a
+        # motion that repeats, so that no block was seen in another.
+        runs = [p.run for p in rows.parts]
+        seconds = sum(len(run) / run.rate for run in runs)
+        period = find_period(runs) if len(runs) == 1 else None
+        if period is not None:
+            seconds, when = period, np.mod(rows.t - rows.t[0], period)
+        else:
+            when = rows.t + 1e6 * rows.run
+        count = int(np.clip(seconds / BLOCK_SECONDS // FOLDS, 1, BLOCKS // FOLDS)) * FOLDS
+        every = np.sort(when[rows.joint == rows.joints[0]])
+        place = np.searchsorted(every, when - 1e-9)
+        block = np.minimum(place * count // len(every), count - 1).astype(np.intp)
         residual = trial.torque - rows.regressor @ trial.beta
         joints = []
         for j in rows.joints:
@@ -227,23 +239,6 @@ class BlockGrams:
             grams = [x.T @ x for x in (X[block[own] == b] for b in range(count))]
             joints.append(JointGram(j, places, np.array(grams), len(X)))
         return cls(joints, items, np.concatenate([np.zeros(0), *scales]), root)
-
-
-def blocks_of(rows: Rows) -> tuple[Places, int]:
-    """The block of every row and their number: of equal length in time, or in the phase of a
-    motion that repeats, so that no block was seen in another.
-    """
-    runs = [p.run for p in rows.parts]
-    seconds = sum(len(run) / run.rate for run in runs)
-    period = find_period(runs) if len(runs) == 1 else None
-    if period is not None:
-        seconds, when = period, np.mod(rows.t - rows.t[0], period)
-    else:
-        when = rows.t + 1e6 * rows.run
-    count = int(np.clip(seconds / BLOCK_SECONDS // FOLDS, 1, BLOCKS // FOLDS)) * FOLDS
-    every = np.sort(when[rows.joint == rows.joints[0]])
-    place = np.searchsorted(every, when - 1e-9)
-    return np.minimum(place * count // len(every), count - 1).astype(np.intp), count
 
 
 def fold_grams(

@@ -31,13 +31,7 @@ from feasid.identification.regression.reduce import (
     reduce_tasks,
 )
 from feasid.identification.regression.triangle import Reduced
-from feasid.logs.checks.findings import (
-    Diagnosis,
-    Finding,
-    mark_mended,
-    merge_options,
-    sort_findings,
-)
+from feasid.logs.checks.findings import Diagnosis, Finding, merge_options, sort_findings
 from feasid.logs.checks.velocity import WAYS
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording, read_signals
@@ -116,14 +110,21 @@ def check_log(
     """
     columns = check_columns(log, robot, asked)
     search = AdviceSearch(log, robot, asked)
-    findings = confirm_advice([*columns], robot, search)
+    findings = confirm_advice([*columns], search)
     doubted = any(
         f.level == "error" and (f.code in UNREADABLE or (f.code in MOTION_CODES and not f.options))
         for f in findings
     )
     if not doubted and not robot_floats(robot):
         findings += _check_dynamics(search, thorough)
-    marked = sort_findings(mark_mended(findings, asked))
+    marked = sort_findings(
+        [
+            replace(f, level="note", remedy="", message=f"{f.message}; fixed by the given options")
+            if f.options and all(asked.get(key) == value for key, value in f.options.items())
+            else f
+            for f in findings
+        ]
+    )
     return LogCheck(replace(columns, findings=marked), search)
 
 
@@ -151,7 +152,7 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
             (f for f in suspects[:MOST_TRIED] if search.accept([f], "preparation")), None
         ) or next((f for f in suspects[:MOST_TRIED] if search.accept_exchange(f)), None)
         if taken is None:
-            found += [_without_advice(f, search) for f in suspects[:1] if f.code in SCALES]
+            found += [_without_advice(f) for f in suspects[:1] if f.code in SCALES]
             break
         found.append(replace(taken, gain=search.gain))
     return found + _scale_findings(search, found)
@@ -171,7 +172,7 @@ def _scale_findings(search: AdviceSearch, found: Sequence[Finding]) -> list[Find
     return [Finding("scale", "warning", note, "", joints, columns, values=numbers)]
 
 
-def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) -> list[Finding]:
+def confirm_advice(findings: list[Finding], search: AdviceSearch) -> list[Finding]:
     """The findings with the advice that makes a fit predict better.
 
     They are tried in the order in which they were found, each in addition to those that helped.
@@ -182,7 +183,17 @@ def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) 
     in_degrees = [f for f in findings if f.code == "degrees"]
     if len(in_degrees) > 1 and search.accept(in_degrees):
         others = [f for f in findings if f.code != "degrees"]
-        findings = [_join_units(in_degrees, search.gain), *others]
+        units = merge_options([f.options for f in in_degrees])["units"]
+        joined = replace(
+            in_degrees[0],
+            message="positions go far beyond what the description allows: degrees",
+            remedy=f"units={units}",
+            joints=tuple(j for f in in_degrees for j in f.joints),
+            columns=tuple(c for f in in_degrees for c in f.columns),
+            options={"units": units},
+            gain=search.gain,
+        )
+        findings = [joined, *others]
     left = [k for k, f in enumerate(findings)
             if f.level != "note" and f.gain is None
             and f.code != "dead"  # its joint is left out, which no fit of all joints can try
@@ -201,24 +212,11 @@ def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) 
                 findings[k] = replace(findings[k], gain=search.gain)
             left = []
     for k in left:
-        findings[k] = _without_advice(findings[k], search)
+        findings[k] = _without_advice(findings[k])
     return findings
 
 
-def _join_units(findings: Sequence[Finding], gain: float) -> Finding:
-    units = merge_options([f.options for f in findings])["units"]
-    return replace(
-        findings[0],
-        message="positions go far beyond what the description allows: degrees",
-        remedy=f"units={units}",
-        joints=tuple(j for f in findings for j in f.joints),
-        columns=tuple(c for f in findings for c in f.columns),
-        options={"units": units},
-        gain=gain,
-    )
-
-
-def _without_advice(finding: Finding, search: AdviceSearch) -> Finding:
+def _without_advice(finding: Finding) -> Finding:
     """A finding whose remedy did not help: reported without it, and never as an error.
 
     The unit of all torques scales all masses, and only the description shows it, so such findings

@@ -117,16 +117,6 @@ class DecimatedLog:
             changed["q"][:, joint] += zero
         return replace(self, **changed)
 
-    def least_cost(self) -> float:
-        """What J per sample exceeds for all models, as each joint by itself is fitted at best."""
-        Y, out = regressor(self.robot, self.q, self.dq, self.ddq), 0.0
-        for j, tau in enumerate(self.tau.T):
-            columns = Y[:, j, Y[:, j].any(axis=0)]
-            missed = tau - columns @ np.linalg.lstsq(columns, tau, rcond=None)[0]
-            error = float(np.linalg.norm(missed)) / max(float(np.linalg.norm(tau)), 1e-300)
-            out += float(np.log(max(error, SMALLEST_ERROR)))
-        return out
-
     def with_joint_order(self, kinds: Sequence[str], order: Sequence[int]) -> DecimatedLog:
         """The signals of these kinds in another order of joints."""
         return replace(self, **{k: getattr(self, k)[:, list(order)] for k in kinds})
@@ -204,31 +194,24 @@ class JudgedLog:
             out[j] = np.linalg.norm(tau - basis @ (basis.T @ tau), axis=0) / size
         return np.maximum(out, SMALLEST_ERROR)
 
-    def predictability(self) -> tuple[Array, Array]:
-        """Held-out relative errors of the feasible model and of least squares, shape (dof,) each.
-
-        Every other eighth of the samples is predicted from the rest, and the other way round.
-        """
-        eighth = np.arange(len(self.samples.tau)) * 8 // max(len(self.samples.tau), 1) % 2
-        s, kinds = self.samples, (*MOTION, "tau")
-        parts = [replace(s, **{k: getattr(s, k)[eighth == n] for k in kinds}) for n in (0, 1)]
-        halves = [JudgedLog(part, self, rough=False) for part in parts]
-        missed = np.zeros((3, self.base.robot.dof))
-        for own, other in (halves, halves[::-1]):
-            r, rho = own.whitened
-            pull = RIDGE * np.linalg.norm(r) / np.sqrt(len(r)) * np.eye(len(r))
-            free = np.linalg.lstsq(np.vstack([r, pull]), np.r_[rho, 0.0 * rho], rcond=None)[0]
-            for k, beta in enumerate((own.beta, free)):
-                missed[k] += other.reduced.residuals(beta) ** 2
-            missed[2] += other.reduced.torque_norms**2
-        model, squares = np.sqrt(missed[:2] / np.maximum(missed[2], 1e-300))
-        return model, squares
-
     @property
     def is_infeasible_better(self) -> bool:
         """Whether infeasible bodies predict a joint's torque better than feasible ones."""
         try:
-            model, squares = self.predictability()
+            # Every other eighth of the samples is predicted from the rest, and the other way round.
+            eighth = np.arange(len(self.samples.tau)) * 8 // max(len(self.samples.tau), 1) % 2
+            s, kinds = self.samples, (*MOTION, "tau")
+            parts = [replace(s, **{k: getattr(s, k)[eighth == n] for k in kinds}) for n in (0, 1)]
+            halves = [JudgedLog(part, self, rough=False) for part in parts]
+            missed = np.zeros((3, self.base.robot.dof))
+            for own, other in (halves, halves[::-1]):
+                r, rho = own.whitened
+                pull = RIDGE * np.linalg.norm(r) / np.sqrt(len(r)) * np.eye(len(r))
+                free = np.linalg.lstsq(np.vstack([r, pull]), np.r_[rho, 0.0 * rho], rcond=None)[0]
+                for k, beta in enumerate((own.beta, free)):
+                    missed[k] += other.reduced.residuals(beta) ** 2
+                missed[2] += other.reduced.torque_norms**2
+            model, squares = np.sqrt(missed[:2] / np.maximum(missed[2], 1e-300))
         except FeasidError:
             return False
         worse = (model > squares + SMALLEST_ERROR) & (squares < EXPLAINED)
@@ -251,7 +234,14 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
     for finding, samples in suspects:
         enough = judged.cost - (0.0 if finding.code == "scale" else LEAST_FALL)
         if bounded and samples.tau is judged.samples.tau:
-            bounded = samples.least_cost() >= enough  # a bound that once excludes nothing is left
+            # What J per sample exceeds for all models, as each joint by itself is fitted at best.
+            Y, bound = regressor(samples.robot, samples.q, samples.dq, samples.ddq), 0.0
+            for j, tau in enumerate(samples.tau.T):
+                columns = Y[:, j, Y[:, j].any(axis=0)]
+                missed = tau - columns @ np.linalg.lstsq(columns, tau, rcond=None)[0]
+                error = float(np.linalg.norm(missed)) / max(float(np.linalg.norm(tau)), 1e-300)
+                bound += float(np.log(max(error, SMALLEST_ERROR)))
+            bounded = bound >= enough  # a bound that once excludes nothing is left
             if bounded:
                 continue
         try:

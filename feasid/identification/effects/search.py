@@ -132,29 +132,26 @@ class _Folds:
             by_size.setdefault(len(self.grams.columns(group)), []).append(group)
         out = dict[Group, float]()
         for alike in by_size.values():
-            new, old = self._losses(np.array([self.grams.columns(group) for group in alike]))
+            # Held-out losses with each candidate's columns and without any.
+            places = np.array([self.grams.columns(group) for group in alike])
+            at, residual = np.searchsorted(self.columns, places), self.grams.residual
+            new, old = np.zeros(len(places)), 0.0
+            for fold in self.folds:
+                th = self._coefficients(fold, places)
+                B, b = fold.solved[:, at], fold.solved[:, -1]
+                both = np.einsum("una,unb->nab", B, fold.seen[:, at])
+                Z = fold.held.within(places) - both - both.transpose(0, 2, 1)
+                Z += np.einsum("una,unb->nab", B, fold.filled[:, at])
+                z = fold.held.part(places.ravel(), residual).reshape(places.shape)
+                z = z - np.einsum("una,u->na", B, fold.seen[:, -1] - fold.filled[:, -1])
+                z -= np.einsum("una,u->na", fold.seen[:, at], b)
+                loss = fold.held.part(residual, residual)[0, 0]
+                loss += b @ (fold.filled[:, -1] - 2 * fold.seen[:, -1])
+                old += loss
+                new += loss - 2 * np.sum(z * th, axis=1) + np.einsum("na,nab,nb->n", th, Z, th)
             shares = 1.0 - new / old if old > 0 else np.zeros(len(new))
             out.update(zip(alike, shares.tolist(), strict=True))
         return out
-
-    def _losses(self, places: Places) -> tuple[Array, float]:
-        """Held-out losses with each candidate's columns at places (n, k), (n,), and without any."""
-        at, residual = np.searchsorted(self.columns, places), self.grams.residual
-        new, old = np.zeros(len(places)), 0.0
-        for fold in self.folds:
-            th = self._coefficients(fold, places)
-            B, b = fold.solved[:, at], fold.solved[:, -1]
-            both = np.einsum("una,unb->nab", B, fold.seen[:, at])
-            Z = fold.held.within(places) - both - both.transpose(0, 2, 1)
-            Z += np.einsum("una,unb->nab", B, fold.filled[:, at])
-            z = fold.held.part(places.ravel(), residual).reshape(places.shape)
-            z = z - np.einsum("una,u->na", B, fold.seen[:, -1] - fold.filled[:, -1])
-            z -= np.einsum("una,u->na", fold.seen[:, at], b)
-            loss = fold.held.part(residual, residual)[0, 0]
-            loss += b @ (fold.filled[:, -1] - 2 * fold.seen[:, -1])
-            old += loss
-            new += loss - 2 * np.sum(z * th, axis=1) + np.einsum("na,nab,nb->n", th, Z, th)
-        return new, old
 
     def gain(self, group: Group) -> Gain:
         """What these effects gain on held-out data."""

@@ -9,15 +9,10 @@ import numpy as np
 
 from feasid.core.notes import Note
 from feasid.core.progress import step
-from feasid.identification.effects.calibration import (
-    correct_log,
-    correctable_effects,
-    gauss_newton,
-    uncorrected_trial,
-)
+from feasid.identification.effects.calibration import correct_log, correctable_effects, gauss_newton
 from feasid.identification.effects.columns import strongest_harmonics
 from feasid.identification.effects.corrected_log import CorrectedLog, UncorrectedLog
-from feasid.identification.effects.corrections import usual_widths
+from feasid.identification.effects.corrections import NOTHING, usual_widths
 from feasid.identification.effects.gram import BlockGrams, grams_of_reduced
 from feasid.identification.effects.joint_terms import (
     ABRUPT,
@@ -354,8 +349,8 @@ def select_effects(
     setup: UncorrectedLog, estimate: Estimate, words: Sequence[str], barred: Set[str] = frozenset()
 ) -> Selection:
     """Search a log around its plain fit for everything that may enter, without `barred` kinds."""
-    plain, delays = uncorrected_trial(setup, estimate), list[Candidate]()
-    trial, delay = plain, EffectAt("delay")
+    plain = CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
+    trial, delay, delays = plain, EffectAt("delay"), list[Candidate]()
     asked = setup.chosen["calibration"]
     gains = isinstance(asked, Mapping) and bool(asked.get("gain"))
     while True:

@@ -22,7 +22,6 @@ from feasid.identification.effects.columns import (
     body_torque,
     decimated_rigid_torque,
     harmonic_columns,
-    rigid_torque,
 )
 from feasid.identification.regression.rows import Rows, RunRows
 from feasid.logs.motion import Run
@@ -281,7 +280,8 @@ def zero_columns(around: Around) -> Array:
         return inverse_dynamics(rigid, q + step, dq, ddq).T
 
     after = around.part.filter_smooth_function(moved, run.q, run.dq, run.ddq)
-    return np.asarray(after - rigid_torque(around.rows, around.part, around.model))[None] / STEP
+    unmoved = decimated_rigid_torque(around.rows, around.part, around.model).T
+    return (after - around.part.filter_smooth_function(lambda q: unmoved, run.q))[None] / STEP
 
 
 def compliance_columns(around: Around) -> Array:

@@ -63,10 +63,6 @@ class PlausibleBound:
         """The smallest of them."""
         return float(self.values(delta).min())
 
-    def is_active(self, delta: Array, reference: Array) -> bool:
-        """Whether some bound is active."""
-        return bool((self.values(delta) < AT_BOUND * self.values(reference)).any())
-
 
 def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ...]:
     """Plausible bounds of the bodies whose inertials a description states.
@@ -129,8 +125,8 @@ class BoundsTest:
 
     def at(self, minimum: Minimum, problem: EstimationProblem) -> BoundsTest:
         """The test with the bounds that are active at a minimum."""
-        delta, reference = minimum.delta, problem.reference
-        return replace(self, active=tuple(b for b in self.kept if b.is_active(delta, reference)))
+        pairs = ((b, b.values(minimum.delta), b.values(problem.reference)) for b in self.kept)
+        return replace(self, active=tuple(b for b, x, y in pairs if (x < AT_BOUND * y).any()))
 
 
 def select_bounds(

@@ -75,7 +75,21 @@ class EstimationProblem:
         if towards is not None:
             reference[base.robot.inertial_columns] = towards
         require_consistent_reference(feasible, reference)
-        return cls(base, feasible, reference, term_sizes(reduced, base), scale, prior or ENTROPIC)
+        # For every joint term the value that alone would explain its joints' torques, shape (n,).
+        robot = base.robot
+        sizes = np.full(robot.size, np.inf)
+        place = {int(c): k for k, c in enumerate(base.independent)}
+        for drive in range(len(robot.drives)):
+            for column in robot.drive_columns(drive).values():
+                k = place.get(column, -1)
+                squares = torque = 0.0
+                for support, triangle in zip(reduced.supports, reduced.triangles, strict=True):
+                    if k in support:
+                        squares += float(np.sum(triangle[:, support.index(k)] ** 2))
+                        torque += float(np.sum(triangle[:, -1] ** 2))
+                if squares > 0 and torque > 0:
+                    sizes[column] = np.sqrt(torque / squares)
+        return cls(base, feasible, reference, sizes, scale, prior or ENTROPIC)
 
     @cached_property
     def elimination(self) -> Elimination:
@@ -239,7 +253,23 @@ class Minimiser:
         delta = self.problem.expand(minimum.delta)
         convex = problem.feasible.convex
         if not all(c.is_satisfied(minimum.delta) for c in convex):
-            return self._within_convex(r, rho, problem, divergence)
+            # The minimum with constraints that are not affine: a solver's, bounded by tangents.
+            point = self._solver_point(r, rho, problem.feasible)
+            columns = np.arange(len(point))
+            tangents = [
+                Linear(c.name, columns, -slope, float(slope @ point - value))
+                for c in problem.feasible.convex
+                for slope, value in zip(
+                    c.gradient(point), np.atleast_1d(c.values(point)), strict=True
+                )
+            ]
+            linear = (*problem.feasible.linear, *tangents)
+            outer = replace(problem, feasible=replace(problem.feasible, linear=linear, convex=()))
+            start = self.problem.reduce(self.start)
+            bound = outer.minimise(start, divergence)
+            least = outer.cost(bound.delta, divergence) - bound.gap
+            gap = max(problem.cost(point, divergence) - least, 0.0)
+            return Minimum(self.problem.expand(point), gap, bound.steps, "converged")
         return replace(minimum, delta=delta)
 
     def _solver_point(self, r: Array, rho: Array, feasible: FeasibleSet) -> Array:
@@ -258,29 +288,6 @@ class Minimiser:
         point = raw.x[: len(feasible.names)] * program.parameters.scale.parameters
         return nearest_inside(feasible, point, self.problem.reduce(self.start))
 
-    def _within_convex(
-        self, r: Array, rho: Array, problem: EntropicProblem, divergence: float
-    ) -> Minimum:
-        """The minimum with constraints that are not affine: a solver's, bounded by tangents.
-
-        Every convex constraint lies within its tangent half-space at the answer, so the minimum
-        over the half-spaces, which Newton's method finds, is a lower bound.
-        """
-        point = self._solver_point(r, rho, problem.feasible)
-        columns = np.arange(len(point))
-        tangents = [
-            Linear(c.name, columns, -slope, float(slope @ point - value))
-            for c in problem.feasible.convex
-            for slope, value in zip(c.gradient(point), np.atleast_1d(c.values(point)), strict=True)
-        ]
-        linear = (*problem.feasible.linear, *tangents)
-        outer = replace(problem, feasible=replace(problem.feasible, linear=linear, convex=()))
-        start = self.problem.reduce(self.start)
-        bound = outer.minimise(start, divergence)
-        least = outer.cost(bound.delta, divergence) - bound.gap
-        gap = max(problem.cost(point, divergence) - least, 0.0)
-        return Minimum(self.problem.expand(point), gap, bound.steps, "converged")
-
 
 def _is_close(minimum: Minimum, problem: EntropicProblem, divergence: float) -> bool:
     """Whether a minimum is close enough to be an answer."""
@@ -298,21 +305,3 @@ def require_consistent_reference(feasible: FeasibleSet, reference: Array) -> Non
             "(feasid.correct), or take another reference",
             broken=tuple(broken),
         )
-
-
-def term_sizes(reduced: Reduced, base: BaseParameters) -> Array:
-    """For every joint term the value that alone would explain its joints' torques, shape (n,)."""
-    robot = base.robot
-    out = np.full(robot.size, np.inf)
-    place = {int(c): k for k, c in enumerate(base.independent)}
-    for drive in range(len(robot.drives)):
-        for column in robot.drive_columns(drive).values():
-            k = place.get(column, -1)
-            squares = torque = 0.0
-            for support, triangle in zip(reduced.supports, reduced.triangles, strict=True):
-                if k in support:
-                    squares += float(np.sum(triangle[:, support.index(k)] ** 2))
-                    torque += float(np.sum(triangle[:, -1] ** 2))
-            if squares > 0 and torque > 0:
-                out[column] = np.sqrt(torque / squares)
-    return out

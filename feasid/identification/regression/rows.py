@@ -22,7 +22,7 @@ from feasid.identification.regression.low_pass import DecimatingFilter, Gaussian
 from feasid.identification.regression.triangle import fingerprint_of
 from feasid.logs.motion import Run
 from feasid.robot.description import Robot
-from feasid.robot.dynamics.kinematics import CoordinateMap, coordinate_map
+from feasid.robot.dynamics.kinematics import coordinate_map
 from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.robot.dynamics.spatial import as_samples_last
 
@@ -127,28 +127,6 @@ class RunRows:
         return signal[self.sample_slice][first :: self.smooth_spacing]
 
 
-@dataclass(frozen=True, eq=False)
-class FilterPair:
-    """The same low-pass for signals at all samples and at each `largest_decimation`-th one.
-
-    Torques of bodies are as smooth as the motion, so few samples determine their filtered values;
-    friction jumps, and measured torques are noisy.
-    """
-
-    window: GaussianLowPass
-    every: int
-
-    @cached_property
-    def full(self) -> DecimatingFilter:
-        """Of all samples."""
-        return self.window.decimating_filter()
-
-    @cached_property
-    def thin(self) -> DecimatingFilter:
-        """Of each `every`-th sample."""
-        return self.window.decimating_filter(self.every)
-
-
 class RowFormer:
     """Forms the equations of runs at the rows that are kept.
 
@@ -163,7 +141,10 @@ class RowFormer:
         self.support = (self.plan.columns,) * robot.dof if free else self.plan.nonzero_columns
         self.cutoff = cutoff
         self._carried = coordinate_map(robot) if robot.dof != robot.axes else None
-        self._slow = friction_speeds(robot, self._carried)
+        # Per coordinate, combinations of joint velocities with Coulomb friction that it moves.
+        rubbing = [robot.coupling(k) for k, d in enumerate(robot.drives) if "fc" in d.symbols]
+        moved = [(j,) for j in range(robot.dof)] if self._carried is None else self._carried.rows
+        self._slow = [[c for c in rubbing if c[list(joints)].any()] for joints in moved]
         smooth = [np.array(s, dtype=np.intp) for s in self.plan.smooth_columns]
         rest = zip(smooth, self.plan.nonzero_columns, strict=True)
         self._parts = [(s, np.setdiff1d(np.arange(len(own) + 2), s)) for s, own in rest]
@@ -193,7 +174,9 @@ class RowFormer:
         if window.half_width > len(run):
             return
         every = window.largest_decimation(run.band) if run.free is None else 1
-        filters = FilterPair(window, every)
+        # Torques of bodies are as smooth as the motion, so few samples determine their filtered
+        # values; friction jumps, and measured torques are noisy.
+        full, thin = window.decimating_filter(), window.decimating_filter(every)
         signals = [as_samples_last(x) for x in (run.q, run.dq, run.ddq, run.tau)]
         for samples in window.row_groups(len(run), every * CHUNK, run.anchor, run.own):
             part = slice(
@@ -207,11 +190,20 @@ class RowFormer:
                 block[-2] = tau[j]
                 block[-1] = slowness(self._slow[j], joints)
             if run.free is None:
-                parts = [*self._filter_rows(filters, own, (q, dq, ddq), blocks)]
+                parts = [*self._filter_rows(full, thin, every, own, (q, dq, ddq), blocks)]
             else:
                 self.plan.fill(q, dq, ddq, blocks)
-                mixed = self._project_equations(blocks, run.free[part])
-                parts = [(filters.full.filter_rows(x, len(own)), x[:, own]) for x in mixed]
+                # The equations multiplied with projectors; each has all columns then.
+                free = run.free[part]
+                place = {c: k for k, c in enumerate(self.plan.columns)}
+                wide = np.zeros((len(blocks), len(place) + 2, free.shape[0]))
+                pairs = zip(blocks, self.plan.nonzero_columns, strict=True)
+                for row, (block, support) in enumerate(pairs):
+                    wide[row, [place[c] for c in support]] = block[:-2]
+                    wide[row, -2:] = block[-2:]
+                mixed = free @ wide[:, :-1].transpose(2, 0, 1)
+                wide[:, :-1] = mixed.transpose(1, 2, 0)
+                parts = [(full.filter_rows(x, len(own)), x[:, own]) for x in mixed]
             slope = window.derivative_filter.filter_rows(tau, len(own))
             slow = np.array([through[-1] for through, _ in parts])
             filtered, raw = [f[:-1] for f, _ in parts], [r[:-1] for _, r in parts]
@@ -234,35 +226,26 @@ class RowFormer:
 
     def _filter_rows(
         self,
-        filters: FilterPair,
+        full: DecimatingFilter,
+        thin: DecimatingFilter,
+        every: int,
         own: Places,
         motion: tuple[Array, Array, Array],
         blocks: list[Array],
     ) -> Iterator[tuple[Array, Array]]:
-        """Per coordinate filtered and raw rows; the smooth ones from some of the samples."""
-        start = int(own[0]) % filters.every
-        q, dq, ddq = (np.ascontiguousarray(x[:, start :: filters.every]) for x in motion)
+        """Per coordinate filtered and raw rows; the smooth ones from each `every`-th sample."""
+        start = int(own[0]) % every
+        q, dq, ddq = (np.ascontiguousarray(x[:, start::every]) for x in motion)
         bodies = [np.zeros((len(s), q.shape[1])) for s in self.plan.nonzero_columns]
         self.plan.fill_bodies(q, dq, ddq, bodies)
         self.plan.fill_drives(*motion, blocks)
         for body, block, (smooth, projection) in zip(bodies, blocks, self._parts, strict=True):
             through, raw = np.empty((2, len(block), len(own)))
-            through[smooth] = filters.thin.filter_rows(body, len(own))[smooth]
-            raw[smooth] = body[:, (own - start) // filters.every][smooth]
-            through[projection] = filters.full.filter_rows(block[projection], len(own))
+            through[smooth] = thin.filter_rows(body, len(own))[smooth]
+            raw[smooth] = body[:, (own - start) // every][smooth]
+            through[projection] = full.filter_rows(block[projection], len(own))
             raw[projection] = block[np.ix_(projection, own)]
             yield through, raw
-
-    def _project_equations(self, blocks: list[Array], free: Array) -> list[Array]:
-        """The equations multiplied with projectors (N, dof, dof); each has all columns then."""
-        place = {c: k for k, c in enumerate(self.plan.columns)}
-        wide = np.zeros((len(blocks), len(place) + 2, free.shape[0]))
-        for row, (block, support) in enumerate(zip(blocks, self.plan.nonzero_columns, strict=True)):
-            wide[row, [place[c] for c in support]] = block[:-2]
-            wide[row, -2:] = block[-2:]
-        mixed = free @ wide[:, :-1].transpose(2, 0, 1)
-        wide[:, :-1] = mixed.transpose(1, 2, 0)
-        return list(wide)
 
 
 def slowness(drives: Sequence[Array], dq: Array) -> Array:
@@ -271,13 +254,6 @@ def slowness(drives: Sequence[Array], dq: Array) -> Array:
     if not speeds:
         return np.zeros(dq.shape[1])
     return np.asarray(np.exp(-((np.min(speeds, axis=0) / SLOW) ** 2)))
-
-
-def friction_speeds(robot: Robot, whole: CoordinateMap | None = None) -> list[list[Array]]:
-    """Per coordinate, combinations of joint velocities with Coulomb friction that it moves."""
-    rubbing = [robot.coupling(k) for k, d in enumerate(robot.drives) if "fc" in d.symbols]
-    moved = [(j,) for j in range(robot.dof)] if whole is None else whole.rows
-    return [[c for c in rubbing if c[list(joints)].any()] for joints in moved]
 
 
 class Rows:

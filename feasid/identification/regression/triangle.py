@@ -303,7 +303,21 @@ class Reduced:
         try:
             arrays = read_arrays(unpack_archive(io.BytesIO(content), name, LARGEST_FILE))
             require_moderate(arrays)
-            return _reduced_of_archive(arrays, name)
+            # The reduced data in an archive; what is damaged raises ValueError or LookupError.
+            require_version(name, "reduced data; reduce the log again", arrays, FILE_VERSION)
+            reduced = decode(json.loads(str(arrays["record"])), arrays, KNOWN)
+            if not isinstance(reduced, Reduced) or not reduced.triangles:
+                raise ValueError("there is no triangle in it")
+            parts = zip(reduced.supports, reduced.triangles, strict=True)
+            for r, (support, triangle) in enumerate(parts):
+                size = len(support) + 1
+                needed = {"triangle": np.zeros((size, size))}
+                _require_shapes(f"row {r}", {"triangle": triangle}, needed)
+                if support and not (min(support) >= 0 and max(support) < len(reduced.columns)):
+                    raise ValueError(f"support of row {r} is damaged")
+                if reduced.strata:
+                    _require_shapes(f"row {r}", vars(reduced.strata[r]), vars(Strata.empty(size)))
+            return reduced
         except SecurityError as error:
             raise SecurityError(f"{name}: {error}", path=name) from error
         except FeasidError:
@@ -394,23 +408,6 @@ def relative_errors(robot: Robot, missed: Array, squares: Array) -> Array:
 FILE_VERSION = 5  #: Version of the saved file.
 
 KNOWN = kinds(Reduced, Strata)
-
-
-def _reduced_of_archive(archive: Any, name: str) -> Reduced:
-    """The reduced data in an archive; what is damaged raises ValueError or LookupError."""
-    require_version(name, "reduced data; reduce the log again", archive, FILE_VERSION)
-    reduced = decode(json.loads(str(archive["record"])), archive, KNOWN)
-    if not isinstance(reduced, Reduced) or not reduced.triangles:
-        raise ValueError("there is no triangle in it")
-    parts = zip(reduced.supports, reduced.triangles, strict=True)
-    for r, (support, triangle) in enumerate(parts):
-        size = len(support) + 1
-        _require_shapes(f"row {r}", {"triangle": triangle}, {"triangle": np.zeros((size, size))})
-        if support and not (min(support) >= 0 and max(support) < len(reduced.columns)):
-            raise ValueError(f"support of row {r} is damaged")
-        if reduced.strata:
-            _require_shapes(f"row {r}", vars(reduced.strata[r]), vars(Strata.empty(size)))
-    return reduced
 
 
 def _require_shapes(what: str, arrays: Mapping[str, Any], like: Mapping[str, Array]) -> None:

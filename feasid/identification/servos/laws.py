@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from feasid.core.arrays import Array
 from feasid.identification.servos.equations import LawEquations, ServoLaw
 from feasid.identification.servos.evidence import WIDTH, GainEvidence, GainPosterior, GainPrior
 from feasid.identification.servos.rows import ServoRows
@@ -73,7 +72,27 @@ class GainProblem:
         blocks = equations.blocks(self.prior.unknowns)
         evidence = GainEvidence(self.prior, blocks, self.base.robot.dof)
         if near is None or near.law.share != law.share:
-            first = np.r_[self.first_gains(equations), np.log(WIDTH)]
+            # Logarithms of the gains with which the description explains each joint's errors best.
+            robot = self.base.robot
+            inertial = robot.inertial_columns.ravel()
+            own = np.zeros(robot.size)
+            own[inertial] = np.nan_to_num(robot.values[inertial])
+            rest = self.base.K[:, np.setdiff1d(np.arange(robot.size), inertial)]
+            described = np.column_stack([self.base.K @ own, rest])
+            out = np.full(robot.dof, np.nan)
+            signals = equations.signals(equations.lags[0])
+            for joint in equations.joints[: robot.dof]:
+                e, *extra = (joint.projector.T @ x for x in joint.select(signals))
+                columns = np.column_stack([joint.projected @ described, *extra])
+                norms = np.linalg.norm(columns, axis=0)
+                norms[norms == 0] = np.inf
+                x = np.linalg.lstsq(columns / norms, e, rcond=1e-9)[0]
+                if x[0] > 0 and np.isfinite(norms[0]):
+                    out[joint.joint] = np.log(norms[0] / x[0])
+            for j, (kp, _) in self.prior.trusted.items():
+                out[j] = np.log(kp)
+            middle = float(np.nanmedian(out)) if np.isfinite(out).any() else 0.0
+            first = np.r_[np.where(np.isfinite(out), out, middle), np.log(WIDTH)]
         else:
             first = np.r_[near.posterior.logs, np.log(near.posterior.width)]
         posterior = evidence.maximise(first)
@@ -84,29 +103,6 @@ class GainProblem:
     def _penalty(self, equations: LawEquations) -> float:
         """Cost of a coefficient of a law: half the logarithm of the rows (Schwarz 1978)."""
         return 0.5 * float(np.log(np.mean([len(own.used) for own in equations.joints])))
-
-    def first_gains(self, equations: LawEquations) -> Array:
-        """Logarithms of the gains with which the description explains each joint's errors best."""
-        robot = self.base.robot
-        inertial = robot.inertial_columns.ravel()
-        own = np.zeros(robot.size)
-        own[inertial] = np.nan_to_num(robot.values[inertial])
-        rest = self.base.K[:, np.setdiff1d(np.arange(robot.size), inertial)]
-        described = np.column_stack([self.base.K @ own, rest])
-        out = np.full(robot.dof, np.nan)
-        signals = equations.signals(equations.lags[0])
-        for joint in equations.joints[: robot.dof]:
-            e, *extra = (joint.projector.T @ x for x in joint.select(signals))
-            columns = np.column_stack([joint.projected @ described, *extra])
-            norms = np.linalg.norm(columns, axis=0)
-            norms[norms == 0] = np.inf
-            x = np.linalg.lstsq(columns / norms, e, rcond=1e-9)[0]
-            if x[0] > 0 and np.isfinite(norms[0]):
-                out[joint.joint] = np.log(norms[0] / x[0])
-        for j, (kp, _) in self.prior.trusted.items():
-            out[j] = np.log(kp)
-        middle = float(np.nanmedian(out)) if np.isfinite(out).any() else 0.0
-        return np.where(np.isfinite(out), out, middle)
 
     def choose(self, kind: str, terms: Sequence[str] | None) -> tuple[LawFit, list[LawFit]]:
         """The law with these terms, else the one by evidence; and all that were tried.

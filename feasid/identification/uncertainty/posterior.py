@@ -184,12 +184,6 @@ class Density:
         along = self.A * self.unit
         return signs * gradient * self.unit, along.T @ along + self.prior_curvature(delta)
 
-    def find_mode(self) -> Array:
-        """The most probable model, or one near it: where chains begin."""
-        terms = [(1.0, self)]
-        mode = minimise(terms, self.start, np.diag(self.unit), ENOUGH, steps=MODE_STEPS).delta
-        return np.where(self.nonnegative, np.abs(mode), mode)
-
 
 def invert_matrices(matrices: Array) -> tuple[Array, Array, Mask]:
     """Inverses, logarithms of determinants, and which matrices are positive definite.
@@ -217,7 +211,10 @@ class HamiltonianChains:
 
     def __init__(self, density: Density, rng: np.random.Generator) -> None:
         self.density, self.rng = density, rng
-        mode = density.find_mode()
+        # Chains begin at the most probable model, or one near it.
+        terms = [(1.0, density)]
+        mode = minimise(terms, density.start, np.diag(density.unit), ENOUGH, steps=MODE_STEPS).delta
+        mode = np.where(density.nonnegative, np.abs(mode), mode)
         self.at = np.repeat(mode[None], CHAINS, axis=0)
         self.step, self.accepted = 0.1, 0.0
         self._use_metric(mode, 0.5)
@@ -310,26 +307,6 @@ class HamiltonianChains:
         return at, momentum
 
 
-def effective_draws(draws: Array) -> Array:
-    """Effective number of independent draws among (count, chains, n), per parameter, shape (n,).
-
-    From the autocorrelation about the mean of all chains, summed over Geyer's (1992) initial
-    positive pairs; NaN where a parameter does not vary.
-    """
-    count, chains, _ = draws.shape
-    centred = draws - draws.mean(axis=(0, 1))
-    spectrum = np.fft.rfft(centred, 2 * count, axis=0)
-    lagged = np.fft.irfft((spectrum * spectrum.conj()).mean(axis=1), axis=0)[:count].real
-    lagged /= (count - np.arange(count))[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rho = lagged / np.where(lagged[0] > 0, lagged[0], np.nan)
-    half = count // 2
-    pairs = rho[0 : 2 * half : 2] + rho[1 : 2 * half : 2]
-    pairs = np.where(np.cumsum(pairs < 0, axis=0) > 0, 0.0, pairs)
-    time = 2.0 * np.minimum.accumulate(pairs, axis=0).sum(axis=0) - 1.0
-    return np.asarray(count * chains / np.maximum(time, 1.0))
-
-
 def verify_draws(feasible: FeasibleSet, parameters: Array) -> Array:
     """The draws, each checked in exact arithmetic.
 
@@ -410,5 +387,19 @@ class Posterior:
         selected = rng.permutation(drawn.shape[0] * drawn.shape[1])[:count]
         free = drawn.reshape(-1, drawn.shape[2])[selected]
         verified = verify_draws(self.feasible, np.array([elimination.expand(z) for z in free]))
-        effective = np.minimum(effective_draws(drawn @ elimination.T.T), count)
+        # Effective number of independent draws per parameter: from the autocorrelation about the
+        # mean of all chains, summed over Geyer's (1992) initial positive pairs.
+        draws = drawn @ elimination.T.T
+        length, every, _ = draws.shape
+        centred = draws - draws.mean(axis=(0, 1))
+        spectrum = np.fft.rfft(centred, 2 * length, axis=0)
+        lagged = np.fft.irfft((spectrum * spectrum.conj()).mean(axis=1), axis=0)[:length].real
+        lagged /= (length - np.arange(length))[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rho = lagged / np.where(lagged[0] > 0, lagged[0], np.nan)
+        middle = length // 2
+        pairs = rho[0 : 2 * middle : 2] + rho[1 : 2 * middle : 2]
+        pairs = np.where(np.cumsum(pairs < 0, axis=0) > 0, 0.0, pairs)
+        time = 2.0 * np.minimum.accumulate(pairs, axis=0).sum(axis=0) - 1.0
+        effective = np.minimum(length * every / np.maximum(time, 1.0), count)
         return verified, chains.accepted, effective
