@@ -109,7 +109,21 @@ def _largest_margin(p: ScaledParameters, K: Array, beta: Array, point: Array) ->
     def margin(delta: Array) -> float:
         return float(min(1.0, *scale.margins(feasible, delta)))
 
-    barrier = _barrier_of_margins(p, null_space(K * units))
+    # ``D(delta) - s >= 0`` and ``s <= 1`` in (delta, s), with limits on sizes.
+    free, n = null_space(K * units), feasible.size
+    blocks, rows = [], [Linear("largest margin", np.array([n]), np.array([-1.0]), 1.0)]
+    for b, unit in zip(feasible.blocks, scale.blocks, strict=True):
+        basis = np.concatenate([b.basis, -np.diag(unit**2)[None]])
+        blocks.append(replace(b, columns=np.append(b.columns, n), basis=basis))
+    for c, size in zip(feasible.linear, scale.linear, strict=True):
+        columns, coefficients = np.append(c.columns, n), np.append(c.coefficients, -size)
+        rows.append(replace(c, columns=columns, coefficients=coefficients, opposite=0))
+    rows += size_limits(feasible, scale, FARTHEST)
+    names = (*feasible.names, ("", "s"))
+    limited = replace(feasible, names=names, blocks=tuple(blocks), linear=tuple(rows))
+    directions = np.zeros((n + 1, free.shape[1] + 1))
+    directions[:n, :-1], directions[n, -1] = scale.parameters[:, None] * free, 1.0
+    barrier = LogBarrier.with_equal_weights(limited, directions)
     best, order = with_beta(point), barrier.barrier_parameter
     x, mu, bound = np.r_[best, margin(best) - 1.0], 1.0, np.nan
     while order * mu > FURTHER_MARGIN:
@@ -123,21 +137,3 @@ def _largest_margin(p: ScaledParameters, K: Array, beta: Array, point: Array) ->
     if margin(last := with_beta(x[:-1])) > margin(best) + WORTH:
         best = last
     return LargestMargin(best, margin(best), max(ROUNDING, bound - margin(best)))
-
-
-def _barrier_of_margins(p: ScaledParameters, free: Array) -> LogBarrier:
-    """``D(delta) - s >= 0`` and ``s <= 1`` in (delta, s), with limits on sizes."""
-    feasible, scale, n = p.feasible, p.scale, p.feasible.size
-    blocks, rows = [], [Linear("largest margin", np.array([n]), np.array([-1.0]), 1.0)]
-    for b, unit in zip(feasible.blocks, scale.blocks, strict=True):
-        basis = np.concatenate([b.basis, -np.diag(unit**2)[None]])
-        blocks.append(replace(b, columns=np.append(b.columns, n), basis=basis))
-    for c, size in zip(feasible.linear, scale.linear, strict=True):
-        columns, coefficients = np.append(c.columns, n), np.append(c.coefficients, -size)
-        rows.append(replace(c, columns=columns, coefficients=coefficients, opposite=0))
-    rows += size_limits(feasible, scale, FARTHEST)
-    names = (*feasible.names, ("", "s"))
-    limited = replace(feasible, names=names, blocks=tuple(blocks), linear=tuple(rows))
-    directions = np.zeros((n + 1, free.shape[1] + 1))
-    directions[:n, :-1], directions[n, -1] = scale.parameters[:, None] * free, 1.0
-    return LogBarrier.with_equal_weights(limited, directions)

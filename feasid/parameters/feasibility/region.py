@@ -120,7 +120,30 @@ class Region:
         SolverError: when no proof was found.
         """
         elimination = self._elimination
-        x, w, multipliers = self._maximise(elimination.T.T @ form)
+        # The largest ``c.x``: central points maximise ``c.x / mu`` plus the logarithms; mu falls
+        # until the duality gap is a small share of the way from the centre. Multipliers are linear
+        # in the Newton step to the next point.
+        c = elimination.T.T @ form
+        x, along = self._analytic_centre, self._unit_directions.T @ c
+        H = self._constraint_barrier.derivatives(x)[1] + self._budget_barrier.derivatives(x)[1]
+        mu = float(np.sqrt(max(float(along @ newton_step(H, along)), 0.0)))
+        start, order = float(c @ x), self._constraint_barrier.barrier_parameter + 2
+        while mu > 0:
+            x = self._tilted_centre(x, c / mu)
+            if order * mu <= RELATIVE_GAP * (float(c @ x) - start):
+                break
+            mu /= PATH_FACTOR
+        move = np.zeros_like(x)
+        if mu > 0:
+            g, H = self._constraint_barrier.derivatives(x)
+            slope, curvature = self._budget_barrier.derivatives(x)
+            target = self._unit_directions.T @ (c / mu)
+            move = self._unit_directions @ newton_step(H + curvature, target - g - slope)
+        matrices, prices = self._constraint_barrier.multipliers(x, move)
+        places, count = self.prover.question.free_constraints, len(self._elimination.inside.blocks)
+        multipliers = {places[k]: mu * Z for k, Z in matrices.items()}
+        multipliers |= {places[count + k]: np.array([[mu * z]]) for k, z in prices.items()}
+        w = mu * self._budget_barrier.multipliers(x, move)
         proof = self.prover.prove(form, w, multipliers)
         first = len(self.feasible.blocks) + self.own
         with suppress(SolverError):  # without the limits on sizes, if it holds without them
@@ -226,34 +249,6 @@ class Region:
         if not minimum.settled:
             raise SolverError("the path of central points was lost: Newton's method did not settle")
         return minimum.delta
-
-    def _maximise(self, c: Array) -> tuple[Array, Array, dict[int, Array]]:
-        """The largest ``c.x``: a point strictly inside, and multipliers w and by place.
-
-        Central points maximise ``c.x / mu`` plus the logarithms; mu falls until the duality gap is
-        a small share of the way from the centre. Multipliers are linear in the Newton step to the
-        exactly central point, so that they cancel but for rounding.
-        """
-        x, along = self._analytic_centre, self._unit_directions.T @ c
-        H = self._constraint_barrier.derivatives(x)[1] + self._budget_barrier.derivatives(x)[1]
-        mu = float(np.sqrt(max(float(along @ newton_step(H, along)), 0.0)))
-        start, order = float(c @ x), self._constraint_barrier.barrier_parameter + 2
-        while mu > 0:
-            x = self._tilted_centre(x, c / mu)
-            if order * mu <= RELATIVE_GAP * (float(c @ x) - start):
-                break
-            mu /= PATH_FACTOR
-        move = np.zeros_like(x)
-        if mu > 0:
-            g, H = self._constraint_barrier.derivatives(x)
-            slope, curvature = self._budget_barrier.derivatives(x)
-            target = self._unit_directions.T @ (c / mu)
-            move = self._unit_directions @ newton_step(H + curvature, target - g - slope)
-        matrices, prices = self._constraint_barrier.multipliers(x, move)
-        places, count = self.prover.question.free_constraints, len(self._elimination.inside.blocks)
-        multipliers = {places[k]: mu * Z for k, Z in matrices.items()}
-        multipliers |= {places[count + k]: np.array([[mu * z]]) for k, z in prices.items()}
-        return x, mu * self._budget_barrier.multipliers(x, move), multipliers
 
     def _model_beyond(self, end: FormBound) -> Array | None:
         """A model that exists and has more than the bound, by steps that stay inside."""

@@ -63,16 +63,6 @@ class SolverAnswer:
     seconds: float = 0.0
     tangents: tuple[Array, ...] = ()
 
-    def has_shapes_of(self, program: Program) -> bool:
-        """Whether the point is finite and has the shape of the program."""
-        sizes = tuple(np.shape(Z) for Z in self.multipliers)
-        return (
-            np.shape(self.x) == (program.size,)
-            and bool(np.isfinite(self.x).all())
-            and sizes in ((), tuple((s, s) for s in program.sizes))
-            and np.shape(self.prices) in ((0,), (program.rows,))
-        )
-
 
 @dataclass(frozen=True)
 class Attempt:
@@ -156,7 +146,14 @@ def solve_verified(
         began = time.perf_counter()
         try:
             raw = backend(program)
-            fits = raw.has_shapes_of(program)
+            # Whether the point is finite and has the shape of the program.
+            sizes = tuple(np.shape(Z) for Z in raw.multipliers)
+            fits = (
+                np.shape(raw.x) == (program.size,)
+                and bool(np.isfinite(raw.x).all())
+                and sizes in ((), tuple((s, s) for s in program.sizes))
+                and np.shape(raw.prices) in ((0,), (program.rows,))
+            )
         except (KeyboardInterrupt, SystemExit, MemoryError, GeneratorExit):
             raise
         except BaseException as error:

@@ -1,7 +1,7 @@
 """The coefficients of dependent parameters in the base parameters, for a whole robot.
 
-`CrossJointRelations` adds the null vectors among the parameters of drives: friction coefficients of
-several drives on one joint, and motors that move several joints.
+`Coefficients.friction_null_vectors` adds what no joint sees by itself: null vectors among friction
+coefficients of several drives on one joint, and of motors that move several joints.
 """
 
 from __future__ import annotations
@@ -53,112 +53,6 @@ recursion."""
 
 RELATION_NOISE = 1e-13
 """Entries of a relation below this, relative to its largest and in scaled units, are rounding."""
-
-
-@dataclass(frozen=True, eq=False)
-class CrossJointRelations:
-    """Relations that no joint sees by itself."""
-
-    echelon: Echelon
-    joint_nullspaces: Sequence[JointNullspace]
-    transfers: Sequence[Array]  #: Per joint, inertial columns to the parent's ten, scaled.
-
-    def null_vectors(self) -> tuple[tuple[int, Array], ...]:
-        """Pairs of a dependent column and a scaled null vector of length n."""
-        terms = [term for term in TERMS.values() if term.symbol not in WITH_INERTIA]
-        return (
-            *(v for term in terms for v in self._term_null_vectors(term)),
-            *self._shared_drive_null_vectors(),
-        )
-
-    def _term_null_vectors(self, term: JointTerm) -> list[tuple[int, Array]]:
-        """Null vectors among the columns of one term of the drives.
-
-        Viscous friction of drive k enters the torques as c c' dq, a linear spring as c c' q.
-        Factors that are not linear, as the sign of c.dq, are the same function up to a number only
-        for parallel c.
-        """
-        run, robot, symbol = self.echelon.run, self.echelon.run.robot, term.symbol
-        if not run.shared_drives and run.measured is None and not run.static:
-            return []
-        owners = [k for k, drive in enumerate(robot.drives) if symbol in drive.symbols]
-        if not owners:
-            return []
-        positions, moves = np.zeros(robot.axes), np.zeros(robot.axes)
-        for i, rows in enumerate(robot.rows):
-            positions[rows] = float(run.measured is None or i in run.measured)
-            moves[rows] = float((not run.static or term.varies_with == "q") and i not in run.held)
-        columns = [robot.drive_columns(k)[symbol] for k in owners]
-        vectors = [moves * robot.coupling(k) for k in owners]
-        waves = [robot.drives[k].ripple for k in owners]
-        if term.linear:
-            matrix = [np.outer(positions * c, c).ravel() for c in vectors]
-            return _null_vectors(np.array(matrix).reshape(len(columns), -1).T, columns, robot.size)
-        out: list[tuple[int, Array]] = []
-        visited: set[int] = set()
-        for a, c in enumerate(vectors):
-            if a in visited:
-                continue
-            alike = dict[int, float]()  # w with d factor(d . x) = w c factor(c . x), by place of d
-            for b, d in enumerate(vectors):
-                if b < a or (term.kind == "ripple" and waves[a] != waves[b]):
-                    continue
-                if not d.any():
-                    alike[b] = 0.0
-                elif c.any() and abs(c @ d) >= (1 - 1e-14) * np.linalg.norm(c) * np.linalg.norm(d):
-                    factor = term.scaling(float(c @ d) / float(c @ c))
-                    alike |= {} if factor is None else {b: factor}
-            visited.update(alike)
-            matrix = [multiple * positions * np.abs(c) for multiple in alike.values()]
-            out += _null_vectors(np.array(matrix).T, [columns[b] for b in alike], robot.size)
-        return out
-
-    def _shared_drive_null_vectors(self) -> list[tuple[int, Array]]:
-        """Null vectors that involve the Ia or fo of shared drives.
-
-        Of the joints' rows N_i x_i + E_i g = 0 the x_i can be solved for when E_i g is in the
-        range of N_i; the possible g form a subspace, usually zero.
-        """
-        run = self.echelon.run
-        columns = [c for _, _, c in run.shared_drive_columns]
-        if not columns:
-            return []
-        solved = [np.linalg.svd(item.rows, full_matrices=False) for item in run.joint_conditions]
-        # Drive inertias couple joints on different branches, where bodies cannot.
-        branches = [
-            run.shared_drive_terms(i, j)
-            for i, j in product(sorted(run.coupled_joints), repeat=2)
-            if (run.measured is None or i in run.measured or j in run.measured)
-            and j < i
-            and j not in run.robot.ancestors[i]
-        ]
-        conditions = [np.array(branches).reshape(-1, len(columns))]
-        inverses = []
-        for (u, s, vt), item in zip(solved, run.joint_conditions, strict=True):
-            rank = int((s > TOLERANCE).sum())
-            within = u[:, :rank].T @ item.shared
-            conditions.append(item.shared - u[:, :rank] @ within)
-            inverses.append(-(vt[:rank].T / s[:rank]) @ within)
-        allowed = _null_basis(np.vstack(conditions))
-        if allowed.shape[1] == 0:
-            return []
-        picked = np.flatnonzero(pivots_from_right(allowed[None])[0])
-        allowed = round_near_integers(allowed @ np.linalg.inv(allowed[picked]))
-        out = []
-        for place, g in zip(picked, allowed.T, strict=True):
-            vector = np.zeros(run.robot.size)
-            vector[columns] += g
-            for i, (inverse, p) in enumerate(zip(inverses, run.robot.parents, strict=True)):
-                y = inverse @ g / np.r_[ROOT2, self.echelon.block_layout(i)[2][10:]]
-                origin = run.frames.origins[i] / run.frames.length
-                y[:10] = parameter_transform(np.eye(3), origin) @ y[:10]
-                vector[self.joint_nullspaces[i].columns] += y
-                if p >= 0:
-                    moved = self.transfers[i] @ y[: self.joint_nullspaces[i].inertial]
-                    vector[self.joint_nullspaces[p].columns[:10]] -= moved
-            vector[np.abs(vector) <= RELATION_NOISE * np.abs(vector).max()] = 0.0
-            out.append((columns[place], round_near_integers(vector)))
-        return out
 
 
 def _null_basis(matrix: Array) -> Array:
@@ -274,8 +168,100 @@ class Coefficients:
 
         Pairs of a dependent column and a scaled null vector of length n.
         """
-        relations = CrossJointRelations(self.echelon, self.joint_nullspaces, self.transfers)
-        return relations.null_vectors()
+        terms = [term for term in TERMS.values() if term.symbol not in WITH_INERTIA]
+        return (
+            *(v for term in terms for v in self._term_null_vectors(term)),
+            *self._shared_drive_null_vectors(),
+        )
+
+    def _term_null_vectors(self, term: JointTerm) -> list[tuple[int, Array]]:
+        """Null vectors among the columns of one term of the drives.
+
+        Viscous friction of drive k enters the torques as c c' dq, a linear spring as c c' q.
+        Factors that are not linear, as the sign of c.dq, are the same function up to a number only
+        for parallel c.
+        """
+        run, robot, symbol = self.echelon.run, self.echelon.run.robot, term.symbol
+        if not run.shared_drives and run.measured is None and not run.static:
+            return []
+        owners = [k for k, drive in enumerate(robot.drives) if symbol in drive.symbols]
+        if not owners:
+            return []
+        positions, moves = np.zeros(robot.axes), np.zeros(robot.axes)
+        for i, rows in enumerate(robot.rows):
+            positions[rows] = float(run.measured is None or i in run.measured)
+            moves[rows] = float((not run.static or term.varies_with == "q") and i not in run.held)
+        columns = [robot.drive_columns(k)[symbol] for k in owners]
+        vectors = [moves * robot.coupling(k) for k in owners]
+        waves = [robot.drives[k].ripple for k in owners]
+        if term.linear:
+            matrix = [np.outer(positions * c, c).ravel() for c in vectors]
+            return _null_vectors(np.array(matrix).reshape(len(columns), -1).T, columns, robot.size)
+        out: list[tuple[int, Array]] = []
+        visited: set[int] = set()
+        for a, c in enumerate(vectors):
+            if a in visited:
+                continue
+            alike = dict[int, float]()  # w with d factor(d . x) = w c factor(c . x), by place of d
+            for b, d in enumerate(vectors):
+                if b < a or (term.kind == "ripple" and waves[a] != waves[b]):
+                    continue
+                if not d.any():
+                    alike[b] = 0.0
+                elif c.any() and abs(c @ d) >= (1 - 1e-14) * np.linalg.norm(c) * np.linalg.norm(d):
+                    factor = term.scaling(float(c @ d) / float(c @ c))
+                    alike |= {} if factor is None else {b: factor}
+            visited.update(alike)
+            matrix = [multiple * positions * np.abs(c) for multiple in alike.values()]
+            out += _null_vectors(np.array(matrix).T, [columns[b] for b in alike], robot.size)
+        return out
+
+    def _shared_drive_null_vectors(self) -> list[tuple[int, Array]]:
+        """Null vectors that involve the Ia or fo of shared drives.
+
+        Of the joints' rows N_i x_i + E_i g = 0 the x_i can be solved for when E_i g is in the
+        range of N_i; the possible g form a subspace, usually zero.
+        """
+        run = self.echelon.run
+        columns = [c for _, _, c in run.shared_drive_columns]
+        if not columns:
+            return []
+        solved = [np.linalg.svd(item.rows, full_matrices=False) for item in run.joint_conditions]
+        # Drive inertias couple joints on different branches, where bodies cannot.
+        branches = [
+            run.shared_drive_terms(i, j)
+            for i, j in product(sorted(run.coupled_joints), repeat=2)
+            if (run.measured is None or i in run.measured or j in run.measured)
+            and j < i
+            and j not in run.robot.ancestors[i]
+        ]
+        conditions = [np.array(branches).reshape(-1, len(columns))]
+        inverses = []
+        for (u, s, vt), item in zip(solved, run.joint_conditions, strict=True):
+            rank = int((s > TOLERANCE).sum())
+            within = u[:, :rank].T @ item.shared
+            conditions.append(item.shared - u[:, :rank] @ within)
+            inverses.append(-(vt[:rank].T / s[:rank]) @ within)
+        allowed = _null_basis(np.vstack(conditions))
+        if allowed.shape[1] == 0:
+            return []
+        picked = np.flatnonzero(pivots_from_right(allowed[None])[0])
+        allowed = round_near_integers(allowed @ np.linalg.inv(allowed[picked]))
+        out = []
+        for place, g in zip(picked, allowed.T, strict=True):
+            vector = np.zeros(run.robot.size)
+            vector[columns] += g
+            for i, (inverse, p) in enumerate(zip(inverses, run.robot.parents, strict=True)):
+                y = inverse @ g / np.r_[ROOT2, self.echelon.block_layout(i)[2][10:]]
+                origin = run.frames.origins[i] / run.frames.length
+                y[:10] = parameter_transform(np.eye(3), origin) @ y[:10]
+                vector[self.joint_nullspaces[i].columns] += y
+                if p >= 0:
+                    moved = self.transfers[i] @ y[: self.joint_nullspaces[i].inertial]
+                    vector[self.joint_nullspaces[p].columns[:10]] -= moved
+            vector[np.abs(vector) <= RELATION_NOISE * np.abs(vector).max()] = 0.0
+            out.append((columns[place], round_near_integers(vector)))
+        return out
 
     @cached_property
     def dependent(self) -> Index:
@@ -439,17 +425,6 @@ class Coefficients:
         data = np.concatenate([np.zeros(0), *(parts[c][1] for c in order)])
         out = sparse.csc_array((data, at, pointers), (len(self.independent), len(order)))
         out.sort_indices()
-        return out
-
-    def null_vector(self, column: int) -> Array:
-        """The unidentifiable direction with one unit of a dependent parameter, (n,).
-
-        Other dependent parameters stay as they are.
-        """
-        out = np.zeros(self.echelon.run.robot.size)
-        place = int(np.searchsorted(self.dependent, column))
-        out[self.independent] = -self.kd[:, [place]].toarray()[:, 0]
-        out[column] = 1.0
         return out
 
     # -- sparse forms ------------------------------------------------------------------------

@@ -94,10 +94,6 @@ class ScrewAction:
         k, m = self.moving.shape[:2]
         return self.still @ x, (self.moving @ x).transpose(1, 0, 2).reshape(m, k * x.shape[1])
 
-    def orbit_span(self, x: Array) -> Array:
-        """Columns spanning the orbits of x."""
-        return np.hstack(self.split_orbits(x))
-
 
 @dataclass(frozen=True, eq=False)
 class ScrewSpectrum:
@@ -193,12 +189,12 @@ def invariant_subspace(x: Array, actions: Sequence[ScrewAction]) -> Array:
     going round until the dimension stays.
     """
     if len(actions) == 1:
-        return actions[0].orbit_span(x)
+        return np.hstack(actions[0].split_orbits(x))
     x, rank = column_basis(x)[0], -1
     while x.shape[1] > rank:
         rank = x.shape[1]
         for action in actions:
-            x = column_basis(action.orbit_span(x))[0]
+            x = column_basis(np.hstack(action.split_orbits(x)))[0]
     return x
 
 

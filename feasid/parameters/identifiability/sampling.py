@@ -131,8 +131,9 @@ class RandomMotions:
         return motion_transform(rotation, position)
 
     @cached_property
-    def spatial_motion(self) -> tuple[Array, Array]:
-        """Spatial velocity and acceleration (gravity subtracted) per node, (nodes, count, 6)."""
+    def wrenches_per_parameter(self) -> Array:
+        """I a + v x* I v per unit of the ten scaled parameters, (nodes, count, 6, 10)."""
+        # Spatial velocity and acceleration (gravity subtracted) per node, (nodes, count, 6).
         m, (_, dq, ddq) = self.moving_nodes, self.joint_motion
         n = len(m.parents)
         v, a = np.zeros((n, self.count, 6)), np.zeros((n, self.count, 6))
@@ -144,12 +145,6 @@ class RandomMotions:
             v[k] = (x @ base_v[:, :, None])[:, :, 0] + joint_velocity
             a[k] = (x @ base_a[:, :, None])[:, :, 0] + (m.screws[k] @ ddq[i]).T
             a[k] += (cross_matrix(v[k]) @ joint_velocity[:, :, None])[:, :, 0]
-        return v, a
-
-    @cached_property
-    def wrenches_per_parameter(self) -> Array:
-        """I a + v x* I v per unit of the ten scaled parameters, (nodes, count, 6, 10)."""
-        v, a = self.spatial_motion
         flat = INERTIA.transpose(1, 0, 2).reshape(6, 60)
         shape = (*v.shape[:2], 6, 10)
         swept = np.swapaxes(cross_matrix(v), -1, -2) @ (v @ flat).reshape(shape)

@@ -175,7 +175,11 @@ def _explain_hidden_exchange(base: IdentifiedParameters, column: int) -> str:
     if owner is None:
         return f"drive {body!r} moves joints that have drives of their own."
     joint, parent = robot.bodies[owner].joint, robot.bodies[owner].parent
-    vector = base.coefficients.null_vector(column)
+    # The unidentifiable direction with one unit of the dependent parameter.
+    vector = np.zeros(base.coefficients.echelon.run.robot.size)
+    place = int(np.searchsorted(base.coefficients.dependent, column))
+    vector[base.coefficients.independent] = -base.coefficients.kd[:, [place]].toarray()[:, 0]
+    vector[column] = 1.0
     exchanged = [(k, v) for k, v in enumerate(vector.tolist()) if v and k != column]
     label = parameter_label(names[column])
     where = "the base, which does not move" if parent is None else f"body {parent!r}"
