@@ -95,22 +95,6 @@ def resolve_couplings(
     return CouplingMap(A[:, independent], b, independent)
 
 
-def hold_followers(
-    couplings: Sequence[Coupling], positions: dict[str, Array]
-) -> tuple[Coupling, ...]:
-    """The couplings that are left; joints that follow held ones alone are added to `positions`."""
-    leading = {c.joint for c in couplings if c.factors}
-    waiting = [*positions]
-    for joint in waiting:
-        couplings = without_joint(couplings, joint, float(positions[joint][0]))
-        for coupling in couplings:
-            name = coupling.joint
-            if not coupling.factors and name in leading and name not in positions:
-                positions[name] = np.array([coupling.offset])
-                waiting.append(name)
-    return tuple(couplings)
-
-
 def without_joint(
     couplings: Sequence[Coupling], joint: str, position: float
 ) -> tuple[Coupling, ...]:

@@ -22,7 +22,7 @@ from feasid.robot.bodies import (
     place_member,
     read_only_array,
 )
-from feasid.robot.couplings import Coupling, Loop, hold_followers
+from feasid.robot.couplings import Coupling, Loop, without_joint
 from feasid.robot.drives import CustomJointTerm, Drive, drive_with_terms
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, FRICTION
 from feasid.robot.layout import RobotLayout
@@ -261,7 +261,17 @@ class Robot(RobotLayout):
             positions[name] = read_only_array(
                 np.atleast_1d(value), (dof,), f"position of joint {name!r}"
             )
-        couplings = hold_followers(self.couplings, positions)
+        # Joints that follow held ones alone are held, too.
+        couplings = self.couplings
+        leading = {c.joint for c in couplings if c.factors}
+        waiting = [*positions]
+        for joint in waiting:
+            couplings = without_joint(couplings, joint, float(positions[joint][0]))
+            for coupling in couplings:
+                name = coupling.joint
+                if not coupling.factors and name in leading and name not in positions:
+                    positions[name] = np.array([coupling.offset])
+                    waiting.append(name)
         if len(positions) == len(self.bodies):
             last = [*positions][-1]
             raise InputError(f"locking joint {last!r} leaves no moving body", joint=last)
@@ -401,7 +411,26 @@ def hold_joint(
         if body is held_body:
             continue
         if body.name == held_body.parent:
-            body = _merge_bodies(body, held_body, joined, q)
+            # The parent gets the held body's links, inertia and rotor.
+            member = Member(
+                held_body.name,
+                rotation=joined[0].rotation,
+                position=joined[0].position,
+                inertial=held_body.inertial,
+            )
+            parts = [Member(body.name, inertial=body.inertial), member]
+            rotor = held_body.rotor
+            if rotor is not None and rotor.values is not None:
+                angle = 0.0 if rotor.symmetric else rotor.gear * float(q[0])
+                turned = rotor.rotation @ exponential(np.array([0, 0, angle, 0, 0, 0]))[0]
+                ten = rotor.reduction @ rotor.values
+                parts.append(Member(f"{held_body.name} rotor", turned, rotor.position, ten))
+            body = replace(
+                body,
+                inertial=lumped_parameters(parts),
+                members=(*_links(body), *joined),
+                massless=body.massless and held_body.massless and rotor is None,
+            )
         elif body.parent == held_body.name:
             home = compose(rotation, position, body.rotation, body.position)
             rotor = body.rotor
@@ -442,23 +471,3 @@ def find_link(robot: Robot, name: str | None) -> tuple[int, Member]:
 def _links(body: Body) -> tuple[Member, ...]:
     """The links of a body; its own alone when it does not list any."""
     return body.members or (Member(body.name, inertial=body.inertial),)
-
-
-def _merge_bodies(parent: Body, held: Body, joined: list[Member], q: Array) -> Body:
-    """The parent with the held body's links, inertia and rotor added to its own."""
-    member = Member(
-        held.name, rotation=joined[0].rotation, position=joined[0].position, inertial=held.inertial
-    )
-    parts = [Member(parent.name, inertial=parent.inertial), member]
-    rotor = held.rotor
-    if rotor is not None and rotor.values is not None:
-        angle = 0.0 if rotor.symmetric else rotor.gear * float(q[0])
-        turned = rotor.rotation @ exponential(np.array([0, 0, angle, 0, 0, 0]))[0]
-        ten = rotor.reduction @ rotor.values
-        parts.append(Member(f"{held.name} rotor", turned, rotor.position, ten))
-    return replace(
-        parent,
-        inertial=lumped_parameters(parts),
-        members=(*_links(parent), *joined),
-        massless=parent.massless and held.massless and rotor is None,
-    )

@@ -149,7 +149,18 @@ def floating_motion(
     push[:, 1] -= np.cross(speed[:, 0], speed[:, 1])
     base = robot.bodies[base_index(robot)]
     inner = base.rotation.T @ turn
-    pose = _pose_logarithm(inner, (place - base.position) @ base.rotation)
+    # The twists whose exponentials these poses are, angle at most pi.
+    position = (place - base.position) @ base.rotation
+    turn = rotation_vectors(inner)
+    angle = np.linalg.norm(turn, axis=1)
+    safe = np.where(angle > SMALL, angle, 1.0)
+    # inverse of the left Jacobian: 1 - S/2 + (1/angle^2 - cot(angle/2) / (2 angle)) S^2
+    factor = np.where(
+        angle > SMALL, 1 / safe**2 - 1 / (2 * safe * np.tan(safe / 2)), 1 / 12 + angle**2 / 720
+    )
+    once = np.cross(turn, position)
+    shift = position - once / 2 + factor[:, None] * np.cross(turn, once)
+    pose = np.hstack([turn, shift])
     base_inverse = np.linalg.inv(base.motion)
     out = []
     parts = (pose, speed.reshape(count, 6), push.reshape(count, 6))
@@ -259,20 +270,6 @@ def _check_samples(
             f"{what}[{bad[0][0]}] holds a number that is not finite", row=int(bad[0][0])
         )
     return array
-
-
-def _pose_logarithm(rotation: Array, position: Array) -> Array:
-    """Twists (samples, 6) whose exponentials these poses are, angle at most pi."""
-    turn = rotation_vectors(rotation)
-    angle = np.linalg.norm(turn, axis=1)
-    safe = np.where(angle > SMALL, angle, 1.0)
-    # inverse of the left Jacobian: 1 - S/2 + (1/angle^2 - cot(angle/2) / (2 angle)) S^2
-    factor = np.where(
-        angle > SMALL, 1 / safe**2 - 1 / (2 * safe * np.tan(safe / 2)), 1 / 12 + angle**2 / 720
-    )
-    once = np.cross(turn, position)
-    shift = position - once / 2 + factor[:, None] * np.cross(turn, once)
-    return np.hstack([turn, shift])
 
 
 def rotation_vectors(rotation: Array) -> Array:

@@ -21,7 +21,8 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.robot.description import Robot
-from feasid.robot.dynamics.spatial import Entry, Pose, ScrewPose, cross, is_zero, multi_dof_pose
+from feasid.robot.dynamics.spatial import Entry, Pose, ScrewPose, cross, is_zero
+from feasid.robot.rotations import exponentials
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,12 @@ class Node:
         """Pose in the parent at joint positions q, shape (n_d, N)."""
         if self.screw is not None:
             return self.screw.at(q[0])
-        return multi_dof_pose(self.rotation, self.position, self.motion, q)
+        turn, shift = exponentials(self.motion @ q)
+        rotation = np.einsum("ij,jkn->ikn", self.rotation, turn)
+        position = self.position[:, None] + self.rotation @ shift
+        return Pose(
+            tuple(tuple(rotation[k, r] for k in range(3)) for r in range(3)), tuple(position), None
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,35 +136,44 @@ def propagate(
     for node in tree:
         base = states[node.parent].vectors if node.parent >= 0 else ground
         pose = node.pose(q[node.own])
-        vectors = _transform_from_parent(pose, base, node.motion.shape[1] if axes else 0)
+        # The parent's vectors at the node's origin and in its frame, with room for `own` axes. The
+        # constant one of the two lever arms is used: before the rotation when it is constant in the
+        # parent's frame, after it when it is constant in the node's.
+        own = node.motion.shape[1] if axes else 0
+        rows = (base.shape[1] - 3) // 2
+        vectors = np.empty((3, 3 + 2 * (rows + own), base.shape[2]))
+        head, tail = slice(0, 3 + rows), slice(3 + rows + own, 3 + rows + own + rows)
+        shifts_first = pose.position_in_body is None and not is_zero(pose.position)
+        source = base.copy() if shifts_first else base
+        if shifts_first:
+            _shift_by_lever_arm(pose.position, source[:, : 3 + rows], source[:, 3 + rows :])
+        pose.to_body(source[:, : 3 + rows], vectors[:, head])
+        pose.to_body(source[:, 3 + rows :], vectors[:, tail])
+        if pose.position_in_body is not None and not is_zero(pose.position_in_body):
+            _shift_by_lever_arm(pose.position_in_body, vectors[:, head], vectors[:, tail])
         state = NodeState(pose, vectors)
-        _add_joint_motion(node, state, dq[node.own], ddq[node.own], at_rest=node.parent < 0)
+        # The joint's own motion is added.
+        rate, push, at_rest = dq[node.own], ddq[node.own], node.parent < 0
+        angular, linear = node.motion[:3], node.motion[3:]
+        spin, slide = _matrix_times_rates(angular, rate), _matrix_times_rates(linear, rate)
+        if not is_zero(slide):
+            sliding = np.stack([np.broadcast_to(x, rate.shape[1]) for x in slide])
+            _add_terms(state.acceleration, _matrix_times_rates(linear, push))
+            if not is_zero(spin):
+                state.acceleration[...] += cross(spin, sliding)
+            if not at_rest:
+                state.acceleration[...] += 2 * cross(tuple(state.omega), sliding)
+        if not is_zero(spin):
+            if not at_rest:
+                state.alpha[...] -= cross(spin, state.omega)
+            _add_terms(state.alpha, _matrix_times_rates(angular, push))
+            _add_terms(state.omega, spin)
         if axes:
             k = node.motion.shape[1]
             state.angular_axes[:, -k:] = node.motion[:3, :, None]
             state.linear_axes[:, -k:] = node.motion[3:, :, None]
         states.append(state)
         yield state
-
-
-def _transform_from_parent(pose: Pose, base: Array, own: int) -> Array:
-    """The parent's vectors at the node's origin and in its frame, with room for `own` axes.
-
-    The constant one of the two lever arms is used: before the rotation when it is constant in the
-    parent's frame, after it when it is constant in the node's.
-    """
-    rows = (base.shape[1] - 3) // 2
-    out = np.empty((3, 3 + 2 * (rows + own), base.shape[2]))
-    head, tail = slice(0, 3 + rows), slice(3 + rows + own, 3 + rows + own + rows)
-    shifts_first = pose.position_in_body is None and not is_zero(pose.position)
-    source = base.copy() if shifts_first else base
-    if shifts_first:
-        _shift_by_lever_arm(pose.position, source[:, : 3 + rows], source[:, 3 + rows :])
-    pose.to_body(source[:, : 3 + rows], out[:, head])
-    pose.to_body(source[:, 3 + rows :], out[:, tail])
-    if pose.position_in_body is not None and not is_zero(pose.position_in_body):
-        _shift_by_lever_arm(pose.position_in_body, out[:, head], out[:, tail])
-    return out
 
 
 def _shift_by_lever_arm(lever: tuple[Entry, ...], head: Array, tail: Array) -> None:
@@ -171,26 +186,6 @@ def _shift_by_lever_arm(lever: tuple[Entry, ...], head: Array, tail: Array) -> N
     acceleration -= swept[:, 0]
     acceleration -= cross(tuple(omega), velocity)
     tail -= swept[:, 2:]
-
-
-def _add_joint_motion(
-    node: Node, state: NodeState, rate: Array, push: Array, *, at_rest: bool
-) -> None:
-    """Add the joint's own motion, in place; see `propagate`."""
-    angular, linear = node.motion[:3], node.motion[3:]
-    spin, slide = _matrix_times_rates(angular, rate), _matrix_times_rates(linear, rate)
-    if not is_zero(slide):
-        sliding = np.stack([np.broadcast_to(x, rate.shape[1]) for x in slide])
-        _add_terms(state.acceleration, _matrix_times_rates(linear, push))
-        if not is_zero(spin):
-            state.acceleration[...] += cross(spin, sliding)
-        if not at_rest:
-            state.acceleration[...] += 2 * cross(tuple(state.omega), sliding)
-    if not is_zero(spin):
-        if not at_rest:
-            state.alpha[...] -= cross(spin, state.omega)
-        _add_terms(state.alpha, _matrix_times_rates(angular, push))
-        _add_terms(state.omega, spin)
 
 
 def _matrix_times_rates(motion: Array, rates: Array) -> tuple[Entry, ...]:

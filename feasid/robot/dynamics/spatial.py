@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.robot.inertia import skew
-from feasid.robot.rotations import exponentials
 
 Entry = float | Array
 """A number for all samples, or one per sample (shape (N,))."""
@@ -107,17 +106,6 @@ def _cross_one(a: Array, b: Array) -> Array:
     """``a x b`` of two vectors; NumPy's function takes ten times longer for so few numbers."""
     (x, y, z), (i, j, k) = a.tolist(), b.tolist()
     return np.array([y * k - z * j, z * i - x * k, x * j - y * i])
-
-
-def multi_dof_pose(home_rotation: Array, home_position: Array, motion: Array, q: Array) -> Pose:
-    """Pose of a joint with several degrees of freedom: T(0) exp(Phi q), q of shape (n_d, N)."""
-    xi = motion @ q
-    turn, shift = exponentials(xi)
-    rotation = np.einsum("ij,jkn->ikn", home_rotation, turn)
-    position = home_position[:, None] + home_rotation @ shift
-    return Pose(
-        tuple(tuple(rotation[k, r] for k in range(3)) for r in range(3)), tuple(position), None
-    )
 
 
 def cross(a: Sequence[Entry], b: Array) -> Array:

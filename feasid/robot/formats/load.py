@@ -17,7 +17,7 @@ from feasid.core.errors import DescriptionError, InputError, did_you_mean, missi
 from feasid.robot.description import Robot, Source
 from feasid.robot.formats.build import build_robot
 from feasid.robot.formats.description import import_when_called
-from feasid.robot.formats.pinocchio import is_pinocchio, robot_from_pinocchio
+from feasid.robot.formats.pinocchio import robot_from_pinocchio
 from feasid.robot.formats.registry import format_of_text, remember_description
 from feasid.robot.formats.sidecar import with_loop_table, with_sidecar
 from feasid.robot.formats.terms import check_ignored
@@ -131,7 +131,7 @@ def load_robot(
 
 def _from_memory(model: Any, gravity: npt.ArrayLike | None, ignore: Iterable[str]) -> Robot | None:
     """The robot of a Pinocchio or MuJoCo model; None for anything else."""
-    if is_pinocchio(model):
+    if hasattr(model, "jointPlacements") and hasattr(model, "inertias"):
         return robot_from_pinocchio(model, gravity)
     if hasattr(model, "worldbody") and hasattr(model, "to_xml"):  # mujoco.MjSpec
         name = f"<{model.modelname}>"

@@ -27,11 +27,6 @@ NEUTRAL = {"FreeFlyer": [0, 0, 0, 0, 0, 0, 1], "Spherical": [0, 0, 0, 1], "Plana
 UNLIMITED = 1e30  #: A position limit beyond this counts as no limit.
 
 
-def is_pinocchio(model: object) -> bool:
-    """Whether an object is a ``pinocchio.Model``."""
-    return hasattr(model, "jointPlacements") and hasattr(model, "inertias")
-
-
 def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Robot:
     """Build the robot of a ``pinocchio.Model``: its joints, inertias, armature and friction.
 

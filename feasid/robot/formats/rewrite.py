@@ -37,7 +37,7 @@ from feasid.robot.formats.shapes import Drawing, Mesh
 from feasid.robot.formats.terms import TERM_FIELDS, JointTerms, sum_drives
 from feasid.robot.formats.xml import flush_to_zero, parse_xml
 from feasid.robot.joint_terms import TERMS
-from feasid.robot.rotations import compose, is_signed_permutation
+from feasid.robot.rotations import compose
 from feasid.robot.variants import SCREW_TOLERANCE
 
 UNCHANGED = 1e-14  #: Relative difference that is rounding: the file keeps its own digits.
@@ -134,7 +134,7 @@ def exact_inertial(delta: Array, axes: Array | None = None) -> NewInertial | Non
         return None
     mass, com, about_com = inertia.to_mass_com_inertia(delta)
     turn = np.eye(3) if axes is None else axes
-    reset = not is_signed_permutation(turn)
+    reset = not bool(np.isin(turn, (-1.0, 0.0, 1.0)).all())
     if not reset:
         about_com = turn.T @ about_com @ turn
     trace = float(np.trace(about_com))

@@ -282,21 +282,7 @@ def unread_members(files: MjcfFiles, sections: Iterable[Element]) -> Iterator[Le
                 yield LeftOut(LISTED[section.tag], name or f"<{child.tag}> on line {child.line}")
 
 
-def actuated_joints(
-    files: MjcfFiles, sections: Sequence[Element], attributes: Attributes
-) -> dict[str, float]:
-    """Joints that actuators drive, with the gain kp of position servos; zero for others."""
-    out: dict[str, float] = {}
-    for section in sections:
-        if section.tag == "actuator":
-            for element in files.children(section):
-                values = attributes(element, (element.tag,))
-                if joint := values.get("joint", ""):
-                    out[joint] = out.get(joint) or _position_gain(element.tag, values)
-    return out
-
-
-def _position_gain(tag: str, values: Mapping[str, str]) -> float:
+def position_gain(tag: str, values: Mapping[str, str]) -> float:
     """Gain of a position servo without a gear; zero for other actuators."""
     try:
         first = [float(values.get(k, "0").split()[0]) for k in ("kp", "gainprm", "gear")]

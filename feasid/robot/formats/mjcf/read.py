@@ -40,8 +40,8 @@ from feasid.robot.formats.mjcf.model import (
     MjcfFiles,
     MjcfInertial,
     MjcfJoint,
-    actuated_joints,
     is_nonzero,
+    position_gain,
     unmodelled_effects,
     unread_members,
 )
@@ -73,31 +73,6 @@ def describe_mjcf(text: XmlText) -> Description:
 MAIN = "main"  #: The class of elements that name none.
 
 
-class Defaults:
-    """Collects ``<default>`` sections and answers for elements."""
-
-    def __init__(self, files: MjcfFiles) -> None:
-        self.files = files
-        self.classes: dict[str, dict[str, dict[str, str]]] = {}
-
-    def read_class(self, element: Element, parent: str | None) -> None:
-        """Add a class's attributes per tag, on top of those of the class around it."""
-        name = element.attributes.get("class", "" if parent is not None else MAIN)
-        if not name:
-            self.files.fail("a nested <default> needs a class", element)
-        above = self.classes.get(name) or self.classes.get(parent or MAIN, {})
-        merged = {tag: dict(values) for tag, values in above.items()}
-        nested = []
-        for child in self.files.children(element):
-            if child.tag == "default":
-                nested.append(child)
-            else:
-                merged.setdefault(child.tag, {}).update(child.attributes)
-        self.classes[name] = merged
-        for child in nested:
-            self.read_class(child, name)
-
-
 @dataclass(frozen=True, eq=False)
 class _Scope:
     """Context in which a body's children are read: its name, childclass, and frames around them."""
@@ -111,7 +86,7 @@ class _MjcfReader:
     def __init__(self, files: MjcfFiles) -> None:
         self.files = files
         self.compiler = Compiler()
-        self.defaults = Defaults(files)
+        self.classes: dict[str, dict[str, dict[str, str]]] = {}
         self.unknown: list[str] = []
         self.hidden: list[str] = []
         self.bodies: dict[str, MjcfBody] = {}
@@ -130,7 +105,7 @@ class _MjcfReader:
             if section.tag == "compiler":
                 self.read_compiler(section)
             elif section.tag == "default":
-                self.defaults.read_class(section, None)
+                self.read_defaults(section, None)
             elif section.tag == "option":
                 if "gravity" in section.attributes:
                     self.gravity = tuple(n.value for n in self.numbers(section, "gravity", 3))
@@ -138,7 +113,17 @@ class _MjcfReader:
                     for name, value in flag.attributes.items():
                         (self.disabled.add if value == "disable" else self.disabled.discard)(name)
         worlds = [s for s in sections if s.tag == "worldbody"]
-        self.read_bodies(worlds + ([root] if root.tag == "mujocoinclude" else []))
+        roots = worlds + ([root] if root.tag == "mujocoinclude" else [])
+        waiting = [(root, _Scope(None, None)) for root in reversed(roots)]
+        while waiting:
+            element, scope = waiting.pop()
+            if element.tag == "body":
+                scope = self.body(element, scope)
+            elif element.tag == "frame":
+                pose = self.pose(element, element.attributes, scope)
+                kind = element.attributes.get("childclass", scope.childclass)
+                scope = _Scope(scope.body, kind, pose)
+            waiting.extend((child, scope) for child in reversed(self.read_children(element, scope)))
         self.effects += unmodelled_effects(self.files, sections, self.attributes)
         off = bool(self.disabled & {"equality", "constraint"})
         bonds = tuple(self.bonds(() if off else sections))
@@ -148,6 +133,13 @@ class _MjcfReader:
             f'{path}: compiler balanceinertia="true" replaces impossible inertias by the mean of '
             "their principal moments when the file is compiled"
         )
+        # Joints that actuators drive, with the gain kp of position servos; zero for others.
+        motors: dict[str, float] = {}
+        actuators = (s for s in sections if s.tag == "actuator")
+        for element in (e for s in actuators for e in self.files.children(s)):
+            values = self.attributes(element, (element.tag,))
+            if joint := values.get("joint", ""):
+                motors[joint] = motors.get(joint) or position_gain(element.tag, values)
         return Description(
             FORMAT.name,
             path,
@@ -156,7 +148,7 @@ class _MjcfReader:
             world=WORLD,
             gravity=(0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity,
             bonds=bonds,
-            motors=actuated_joints(self.files, sections, self.attributes),
+            motors=motors,
             notes=(balanced,) if self.compiler.balances else (),
             hidden=tuple(self.hidden),
             unknown=tuple(self.unknown),
@@ -167,6 +159,23 @@ class _MjcfReader:
         )
 
     # -- settings -----------------------------------------------------------------------------
+
+    def read_defaults(self, element: Element, parent: str | None) -> None:
+        """Add the attributes of a `<default>` per tag, on top of those of the class around it."""
+        name = element.attributes.get("class", "" if parent is not None else MAIN)
+        if not name:
+            self.files.fail("a nested <default> needs a class", element)
+        above = self.classes.get(name) or self.classes.get(parent or MAIN, {})
+        merged = {tag: dict(values) for tag, values in above.items()}
+        nested = []
+        for child in self.files.children(element):
+            if child.tag == "default":
+                nested.append(child)
+            else:
+                merged.setdefault(child.tag, {}).update(child.attributes)
+        self.classes[name] = merged
+        for child in nested:
+            self.read_defaults(child, name)
 
     def read_compiler(self, element: Element) -> None:
         attributes = element.attributes
@@ -215,7 +224,7 @@ class _MjcfReader:
         if element.tag == "freejoint":
             return element.attributes
         name = element.attributes.get("class", childclass or MAIN)
-        known = self.defaults.classes
+        known = self.classes
         if name not in known and name != MAIN:
             hint = did_you_mean(name, known)
             self.files.fail(f"default class {quote(name)} does not exist{hint}", element)
@@ -223,19 +232,6 @@ class _MjcfReader:
         return {k: v for part in (*over, element.attributes) for k, v in part.items()}
 
     # -- the tree -----------------------------------------------------------------------------
-
-    def read_bodies(self, roots: Sequence[Element]) -> None:
-        """Read bodies depth first, which is MuJoCo's order."""
-        waiting = [(root, _Scope(None, None)) for root in reversed(roots)]
-        while waiting:
-            element, scope = waiting.pop()
-            if element.tag == "body":
-                scope = self.body(element, scope)
-            elif element.tag == "frame":
-                pose = self.pose(element, element.attributes, scope)
-                kind = element.attributes.get("childclass", scope.childclass)
-                scope = _Scope(scope.body, kind, pose)
-            waiting.extend((child, scope) for child in reversed(self.read_children(element, scope)))
 
     def read_children(self, element: Element, scope: _Scope) -> list[Element]:
         """Read what hangs on a body or frame; returns the bodies and frames inside."""

@@ -150,7 +150,17 @@ class _SdfReader:
         self.place_frames(links, joints)
         self.joints = joints
         self.kinds = {name: self.joint_kind(name, element) for name, element in joints.items()}
-        above = self.find_parents(joints)
+        above: dict[str, tuple[str, str]] = {}
+        for name, element in joints.items():
+            ends = [self.child_text(element, end, f"joint {name}") for end in ("parent", "child")]
+            if not all(ends):
+                self.fail(f"joint {name}", "needs a <parent> and a <child>", element)
+            parent, child = (self.link_of_frame(self.expand(x, element), element) for x in ends)
+            if child == WORLD or child in above:
+                what = "the world" if child == WORLD else f"{child!r}, as {above[child][1]!r} does"
+                advice = "loops are not read from SDF: move this joint into FILE.loops.json"
+                self.fail(f"joint {name}", f"carries {what}: {advice}", element)
+            above[child] = (parent, name)
         roots = [name for name in links if name not in above]
         order = self.parents_first(links, roots, above)
         if not links:
@@ -359,21 +369,6 @@ class _SdfReader:
         return name
 
     # -- links and joints -----------------------------------------------------------------------
-
-    def find_parents(self, joints: dict[str, Element]) -> dict[str, tuple[str, str]]:
-        """Parent and joint of each link that a joint carries."""
-        above: dict[str, tuple[str, str]] = {}
-        for name, element in joints.items():
-            ends = [self.child_text(element, end, f"joint {name}") for end in ("parent", "child")]
-            if not all(ends):
-                self.fail(f"joint {name}", "needs a <parent> and a <child>", element)
-            parent, child = (self.link_of_frame(self.expand(x, element), element) for x in ends)
-            if child == WORLD or child in above:
-                what = "the world" if child == WORLD else f"{child!r}, as {above[child][1]!r} does"
-                advice = "loops are not read from SDF: move this joint into FILE.loops.json"
-                self.fail(f"joint {name}", f"carries {what}: {advice}", element)
-            above[child] = (parent, name)
-        return above
 
     def parents_first(
         self, links: dict[str, Element], roots: list[str], above: dict[str, tuple[str, str]]

@@ -368,7 +368,20 @@ class _Reader:
         mass, moments, place = self._inertial(prim)
         ten = self._by_shapes(prim) if mass is None else None
         if ten is not None:
-            ten = self._with_stated(prim, ten)
+            # Parameters by shapes, with the mass, centre or inertia that the body states.
+            api, units = self.physics.MassAPI(prim), self.units
+            stated = self._physics_number(prim, "mass") * units.mass
+            weight, com, tensor = inertia.to_mass_com_inertia(
+                ten * (stated / ten[9] if stated else 1.0)
+            )
+            diagonal = shortest_vector(api.GetDiagonalInertiaAttr().Get() or ZEROS)
+            if diagonal.any():
+                turn = rotation_of(api.GetPrincipalAxesAttr().Get())
+                tensor = turn @ np.diag(diagonal * units.mass * units.length**2) @ turn.T
+            centre = api.GetCenterOfMassAttr()
+            if centre.HasAuthoredValue() and np.isfinite(np.array(centre.Get())).all():
+                com = shortest_vector(centre.Get()) * units.length
+            ten = inertia.from_mass_com_inertia(weight, com, tensor)
         elif mass is None:
             self.left_out.append(LeftOut("mass by shapes", prim.GetName()))
         return Link(
@@ -377,20 +390,6 @@ class _Reader:
             lambda: call_user_function(f"{self.path}: USD", self._drawings, prim),
             by_geometry=ten is not None, derive=None if ten is None else lambda: ten,
         )  # fmt: skip
-
-    def _with_stated(self, prim: Any, ten: Array) -> Array:
-        """Parameters by shapes, with the mass, centre or inertia that the body states."""
-        api, units = self.physics.MassAPI(prim), self.units
-        stated = self._physics_number(prim, "mass") * units.mass
-        mass, com, tensor = inertia.to_mass_com_inertia(ten * (stated / ten[9] if stated else 1.0))
-        diagonal = shortest_vector(api.GetDiagonalInertiaAttr().Get() or ZEROS)
-        if diagonal.any():
-            turn = rotation_of(api.GetPrincipalAxesAttr().Get())
-            tensor = turn @ np.diag(diagonal * units.mass * units.length**2) @ turn.T
-        centre = api.GetCenterOfMassAttr()
-        if centre.HasAuthoredValue() and np.isfinite(np.array(centre.Get())).all():
-            com = shortest_vector(centre.Get()) * units.length
-        return inertia.from_mass_com_inertia(mass, com, tensor)
 
     def _inertial(
         self, prim: Any
