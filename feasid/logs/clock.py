@@ -93,7 +93,20 @@ def read_time(
         return t * unit_factor(units, "t", header=header), []
     if header:
         return t, []
-    return _convert_to_seconds(t, where)
+    # Recognise milli-, micro- and nanoseconds by the size of the step.
+    steps = np.diff(t)
+    if np.count_nonzero(steps < 0) > SHUFFLED_SHARE * len(steps):
+        steps = np.diff(np.sort(t))
+    steps = steps[steps > 0]
+    if not steps.size or float(np.median(steps)) < MAX_STEP_IN_SECONDS:
+        return t, []
+    step = float(np.median(steps))
+    unit, length = next((u, x) for u, x, least in reversed(TICKS) if step >= least)
+    text = (
+        f"time ({where}) steps by {step:g}, taken as {unit}: {1 / (step * length):.4g} Hz "
+        f'(say units={{"t": "s"}} if these are seconds)'
+    )
+    return t * length, [Note(text, "ticks", unit=unit)]
 
 
 def _parse_stamps(series: pd.Series[Any], where: str, column: Any) -> pd.Series[Any]:
@@ -128,23 +141,6 @@ def _refuse_missing_stamps(bad: Mask, where: str, column: Any) -> None:
             column=column,
             row=int(rows[0]),
         )
-
-
-def _convert_to_seconds(t: Array, where: str) -> tuple[Array, list[Note]]:
-    """Recognise milli-, micro- and nanoseconds by the size of the step."""
-    steps = np.diff(t)
-    if np.count_nonzero(steps < 0) > SHUFFLED_SHARE * len(steps):
-        steps = np.diff(np.sort(t))
-    steps = steps[steps > 0]
-    if not steps.size or float(np.median(steps)) < MAX_STEP_IN_SECONDS:
-        return t, []
-    step = float(np.median(steps))
-    unit, length = next((u, x) for u, x, least in reversed(TICKS) if step >= least)
-    text = (
-        f"time ({where}) steps by {step:g}, taken as {unit}: {1 / (step * length):.4g} Hz "
-        f'(say units={{"t": "s"}} if these are seconds)'
-    )
-    return t * length, [Note(text, "ticks", unit=unit)]
 
 
 def run_labels(df: pd.DataFrame, column: Any | None) -> tuple[npt.NDArray[np.intp], list[str]]:

@@ -29,13 +29,7 @@ from feasid.logs.derivatives import (
     process_stretch,
 )
 from feasid.logs.motion import ExcludedRows, Motion, Rows, Run, excluded_blocks
-from feasid.logs.raw import (
-    Signals,
-    read_raw,
-    refuse_missing_cells,
-    rows_with_missing_cells,
-    unwrap_angles,
-)
+from feasid.logs.raw import Signals, read_raw, refuse_missing_cells, unwrap_angles
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import FloatingOptions, LogOptions, ReadOptions
 from feasid.robot.description import Robot
@@ -86,7 +80,7 @@ def motion_from_signals(
         if chosen[name] is not None:
             raise InputError(f"{name} needs a robot whose base floats: leave it out", option=name)
     t, values, notes = raw.t, {k: x.copy() for k, x in raw.values.items()}, list(raw.notes)
-    bad = rows_with_missing_cells(raw)
+    bad = np.any([~np.isfinite(x).all(axis=1) for x in values.values()], axis=0) & ~raw.corrupt_rows
     if chosen["nan"] == "error" and bad.any():
         refuse_missing_cells(df, raw)
     excluded = excluded_blocks(np.flatnonzero(bad), "cell missing or not finite")

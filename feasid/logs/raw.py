@@ -512,12 +512,6 @@ def unwrap_angles(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Not
     return notes
 
 
-def rows_with_missing_cells(raw: Signals) -> Mask:
-    """Rows with a cell that is not finite, but for those that are left out anyway."""
-    bad = [~np.isfinite(cells).all(axis=1) for cells in raw.values.values()]
-    return np.asarray(np.any(bad, axis=0) & ~raw.corrupt_rows)
-
-
 def refuse_missing_cells(df: pd.DataFrame, raw: Signals) -> None:
     """Raise for the first column with a cell that is not a finite number."""
     for kind in raw.values:

@@ -63,7 +63,29 @@ def standard_table(
     units = {**attrs.pop(HEADER_UNITS, {})}
     plain = df.copy(deep=False)
     plain.attrs = {}
-    plain, said = name_lists(_spread_lists(plain), scales)
+    # Columns whose cells are short lists of numbers, as one column for each number.
+    import pandas as pd
+
+    parts: list[Any] = []
+    for k, name in enumerate(plain.columns):
+        column = plain.iloc[:, k]
+        texts = not pd.api.types.is_numeric_dtype(column)
+        spread = len(column) and texts and name not in ("t", "run")
+        first = column.iloc[0] if spread else None
+        if isinstance(first, str) and LIST.fullmatch(first):  # a list in a cell of a text file
+            column = column.map(_numbers_of_cell)
+            first = column.iloc[0]
+        if not isinstance(first, list | tuple | np.ndarray) or not np.size(first) > 0:
+            parts.append(column)
+            continue
+        if np.ndim(first) != 1 or len(first) > LONGEST_LIST:
+            continue
+        rows = _stack_lists(column, len(first))
+        labels = [f"{name}_{n + 1}" for n in range(rows.shape[1])]
+        parts.append(pd.DataFrame(rows, index=plain.index, columns=labels))
+    if not all(isinstance(p, pd.Series) for p in parts) or len(parts) != plain.shape[1]:
+        plain = pd.concat(parts, axis="columns")
+    plain, said = name_lists(plain, scales)
     notes += said
     if padded and len(plain) and plain.iloc[-1].isna().all():
         filled = np.flatnonzero(plain.notna().to_numpy().any(axis=1))
@@ -101,32 +123,6 @@ def join_header_units(tables: Sequence[pd.DataFrame], labels: Sequence[str]) -> 
 def header_with_unit(name: str, unit: str) -> str:
     """A column's name with a unit that was written elsewhere."""
     return name if unit.strip() in NO_UNIT else f"{name} [{unit}]"
-
-
-def _spread_lists(df: pd.DataFrame) -> pd.DataFrame:
-    """Columns whose cells are short lists of numbers, as one column for each number."""
-    import pandas as pd
-
-    parts: list[Any] = []
-    for k, name in enumerate(df.columns):
-        column = df.iloc[:, k]
-        texts = not pd.api.types.is_numeric_dtype(column)
-        spread = len(column) and texts and name not in ("t", "run")
-        first = column.iloc[0] if spread else None
-        if isinstance(first, str) and LIST.fullmatch(first):  # a list in a cell of a text file
-            column = column.map(_numbers_of_cell)
-            first = column.iloc[0]
-        if not isinstance(first, list | tuple | np.ndarray) or not np.size(first) > 0:
-            parts.append(column)
-            continue
-        if np.ndim(first) != 1 or len(first) > LONGEST_LIST:
-            continue
-        rows = _stack_lists(column, len(first))
-        labels = [f"{name}_{n + 1}" for n in range(rows.shape[1])]
-        parts.append(pd.DataFrame(rows, index=df.index, columns=labels))
-    return df if all(isinstance(p, pd.Series) for p in parts) and len(parts) == df.shape[1] else (
-        pd.concat(parts, axis="columns")
-    )  # fmt: skip
 
 
 def _numbers_of_cell(cell: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from feasid.core.arguments import checked_methods
@@ -142,16 +142,6 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         return LEVELS.index(finding.level), lacks, -(finding.gain or 0.0)
 
     return tuple(sorted(findings, key=key))
-
-
-def mark_mended(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[Finding]:
-    """The findings; those that the chosen options already fix become notes."""
-    return [
-        replace(f, level="note", remedy="", message=f"{f.message}; fixed by the given options")
-        if f.options and all(chosen.get(key) == value for key, value in f.options.items())
-        else f
-        for f in findings
-    ]
 
 
 def merge_options(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -187,7 +187,34 @@ def read_log(
 
     if isinstance(source, str | os.PathLike) and not glob.has_magic(os.fspath(source)):
         return read(paths[0])
-    return _join_as_runs(paths, read)
+    import pandas as pd
+
+    stems = [file.name.split(".")[0] for file in paths]
+    labels = stems if len(set(stems)) == len(stems) else [str(file) for file in paths]
+    frames, notes = [], []
+    for file, label in zip(paths, labels, strict=True):
+        frame = read(file)
+        own = frame["run"].astype(str) if "run" in frame.columns else None
+        frame["run"] = label if own is None else label + ":" + own
+        said = as_notes(frame.attrs.pop("notes", ()))
+        notes += [Note(f"{label}: {note}", note.code, **note.values) for note in said]
+        frames.append(frame)
+    units = join_header_units(frames, labels)
+    columns = set(frames[0].columns)
+    for file, frame in zip(paths, frames, strict=True):
+        if set(frame.columns) != columns:
+            odd = sorted(columns ^ set(frame.columns))
+            raise LogError(
+                f"{file} and {paths[0]} have different columns: {', '.join(map(str, odd[:6]))} in "
+                "only one of them",
+                path=str(file),
+                column=odd[0],
+            )
+    for frame in frames:
+        frame.attrs.clear()
+    df = pd.concat(frames, ignore_index=True)
+    df.attrs |= {"notes": tuple(notes), HEADER_UNITS: units}
+    return df
 
 
 def is_remote(source: Any) -> bool:
@@ -260,34 +287,3 @@ def _expand_paths(source: Any) -> list[Path]:
             raise InputError(f"no file matches {str(path)!r}", path=str(path))
         return [Path(f) for f in matches]
     raise missing_file_error(path)
-
-
-def _join_as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
-    import pandas as pd
-
-    stems = [path.name.split(".")[0] for path in paths]
-    labels = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
-    frames, notes = [], []
-    for path, label in zip(paths, labels, strict=True):
-        frame = read(path)
-        own = frame["run"].astype(str) if "run" in frame.columns else None
-        frame["run"] = label if own is None else label + ":" + own
-        said = as_notes(frame.attrs.pop("notes", ()))
-        notes += [Note(f"{label}: {note}", note.code, **note.values) for note in said]
-        frames.append(frame)
-    units = join_header_units(frames, labels)
-    columns = set(frames[0].columns)
-    for path, frame in zip(paths, frames, strict=True):
-        if set(frame.columns) != columns:
-            odd = sorted(columns ^ set(frame.columns))
-            raise LogError(
-                f"{path} and {paths[0]} have different columns: {', '.join(map(str, odd[:6]))} in "
-                "only one of them",
-                path=str(path),
-                column=odd[0],
-            )
-    for frame in frames:
-        frame.attrs.clear()
-    df = pd.concat(frames, ignore_index=True)
-    df.attrs |= {"notes": tuple(notes), HEADER_UNITS: units}
-    return df
