@@ -371,9 +371,12 @@ class Fit(Displayed, FittedModel):
             The client is unknown or rejects the file, it cannot replay this robot, or there is no
             log.
         """
-        from feasid.results.export.robot_file import verify_file
+        from feasid.results.export.clients import client_errors
+        from feasid.results.export.robot_file import find_offsets
 
-        return verify_file(self, path, client, log, offset_origin)
+        offsets = find_offsets(self, offset_origin)
+        sensors = {x.joint: x.value for x in offsets if x.origin == "sensor"}
+        return client_errors(self, path, client, log, sensors)
 
     def export_c(self, path: str | Path, **options: Any) -> CCode:
         """Write the model as C99; see `feasid.export_c` for the options.

@@ -250,10 +250,26 @@ class Algorithms:
         for i in range(len(bodies) - 1, -1, -1):  # each becomes the sum of all that it carries
             p = self._tree[i].parent
             if p >= 0:
-                inertia, first, mass = express_in_parent(self._transforms[i], bodies[i])
+                joint = self._transforms[i]
+                inertia, first, mass = about_other_origin(bodies[i], joint.lever)
+                turned = joint.inertia_to_parent(inertia), joint.to_parent(first), mass
+                inertia, first, mass = about_other_origin(turned, joint.arm)
                 bodies[p] = bodies[p][0] + inertia, bodies[p][1] + first, bodies[p][2] + mass
-        for i, composite in enumerate(bodies):
-            self._add_unit_acceleration_torques(i, composite, entries)
+        # Torques that a unit acceleration of node i causes at all joints that carry it.
+        for i, (inertia, first, mass) in enumerate(bodies):
+            axes = self._transforms[i].axes
+            for push, (spin, slide) in enumerate(axes, self._tree[i].own.start):
+                moment = inertia @ spin + np.cross(first, slide)
+                force = slide * mass - np.cross(first, spin)
+                at = i
+                while at >= 0:
+                    joint, start = self._transforms[at], self._tree[at].own.start
+                    for row, term in enumerate(joint.axis_torques(moment, force), start):
+                        entries[row][push] = entries[row][push] + term
+                        if at != i and row != push:
+                            entries[push][row] = entries[push][row] + term
+                    moment, force = joint.wrench_to_parent(moment, force)
+                    at = self._tree[at].parent
         for k in range(len(self.robot.drives)):
             column = self.robot.drive_columns(k).get("Ia")
             if column is not None:
@@ -263,24 +279,6 @@ class Algorithms:
         half = [self._project_torques(row) for row in entries]
         columns = [self._project_torques([row[k] for row in half]) for k in range(self.robot.dof)]
         return [columns[c][r] for r in range(self.robot.dof) for c in range(self.robot.dof)]
-
-    def _add_unit_acceleration_torques(
-        self, i: int, body: Composite, entries: list[list[Expression]]
-    ) -> None:
-        """Add the torques that a unit acceleration of node i causes at all joints that carry it."""
-        inertia, first, mass = body
-        for column, (spin, slide) in enumerate(self._transforms[i].axes, self._tree[i].own.start):
-            moment = inertia @ spin + np.cross(first, slide)
-            force = slide * mass - np.cross(first, spin)
-            at = i
-            while at >= 0:
-                joint, start = self._transforms[at], self._tree[at].own.start
-                for row, term in enumerate(joint.axis_torques(moment, force), start):
-                    entries[row][column] = entries[row][column] + term
-                    if at != i and row != column:
-                        entries[column][row] = entries[column][row] + term
-                moment, force = joint.wrench_to_parent(moment, force)
-                at = self._tree[at].parent
 
     # -- accelerations -----------------------------------------------------------------------
 
@@ -320,7 +318,16 @@ class Algorithms:
         for node, joint, motion in zip(
             self._tree, self._transforms, self._sample_motion, strict=True
         ):
-            axes = self._spatial_axes(node, joint, carried[node.parent] if node.parent >= 0 else {})
+            # Spatial axes of the rows that carry the node, at its origin and in its frame.
+            axes, above = {}, carried[node.parent] if node.parent >= 0 else {}
+            for row, (turn, shift) in above.items():
+                angular = joint.to_node(turn)
+                linear = joint.to_node(shift + np.cross(turn, joint.arm))
+                axes[row] = angular, linear + np.cross(angular, joint.lever)
+            none = constant_vector(self.graph, np.zeros(3))
+            for row, axis in enumerate(joint.axes, node.own.start):
+                angular, linear = axes.get(row, (none, none))
+                axes[row] = angular + axis[0], linear + axis[1]
             carried.append(axes)
             for k, column in enumerate(node.columns):
                 if column not in places:
@@ -345,32 +352,10 @@ class Algorithms:
         ]
         return [column[r] for r in range(self.robot.dof) for column in by_column]
 
-    def _spatial_axes(
-        self, node: Node, joint: JointTransform, above: dict[int, tuple[Expressions, Expressions]]
-    ) -> dict[int, tuple[Expressions, Expressions]]:
-        """Spatial axes of the rows that carry a node, at its origin and in its frame."""
-        out = {}
-        for row, (turn, shift) in above.items():
-            angular = joint.to_node(turn)
-            linear = joint.to_node(shift + np.cross(turn, joint.arm))
-            out[row] = angular, linear + np.cross(angular, joint.lever)
-        none = constant_vector(self.graph, np.zeros(3))
-        for row, axis in enumerate(joint.axes, node.own.start):
-            angular, linear = out.get(row, (none, none))
-            out[row] = angular + axis[0], linear + axis[1]
-        return out
-
 
 def constant_matrix_times(rows: Array, values: Sequence[Expression]) -> list[Expression]:
     """``rows @ values`` with constant rows."""
     return list(rows @ np.array(values, dtype=object))
-
-
-def express_in_parent(joint: JointTransform, body: Composite) -> Composite:
-    """Rigidly joined bodies about their parent's origin, in the parent's frame."""
-    inertia, first, mass = about_other_origin(body, joint.lever)
-    turned = joint.inertia_to_parent(inertia), joint.to_parent(first), mass
-    return about_other_origin(turned, joint.arm)
 
 
 def about_other_origin(body: Composite, arm: Expressions) -> Composite:

@@ -160,27 +160,6 @@ class CCode:
         """The source file."""
         include = f'#include "{self.name}.h"'
         functions = self.functions.source_text
-        return "\n".join([self._describe_in_comment, include, functions, self._test_source])
-
-    # -- test vector -------------------------------------------------------------------------
-
-    @cached_property
-    def test_vector(self) -> dict[str, Array]:
-        """Inputs drawn with a fixed seed, and the outputs of each routine."""
-        rng = np.random.default_rng(TEST_SEED)
-        out = {x: rng.uniform(-1, 1, self.source.robot.dof) for x in MOTION}
-        if self.source.beta is None:
-            out["beta"] = rng.uniform(-1, 1, self.source.base.size)
-        for name, length in dict(pair for r in self.routines for pair in r.inputs).items():
-            if name not in out:
-                out[name] = rng.uniform(-1, 1, length)
-        for routine in self.routines:
-            arguments = [out[name].tolist() for name, _ in routine.inputs]
-            out[routine.name] = np.array(python_function(routine)(*arguments))
-        return out
-
-    @property
-    def _test_source(self) -> str:
         language, t, name = self.functions.language, self.precision, self.name
         size_of_expected = language.function("abs", "expected[k]")
         lines = []
@@ -209,7 +188,25 @@ class CCode:
                 f"        worst = {name}_worse(worst, out, {name}_test_{routine.name}, {size});",
                 "    }",
             ]
-        return "\n".join([*lines, "    return worst;\n}\n"])
+        parts = [self._describe_in_comment, include, functions, *lines]
+        return "\n".join([*parts, "    return worst;\n}\n"])
+
+    # -- test vector -------------------------------------------------------------------------
+
+    @cached_property
+    def test_vector(self) -> dict[str, Array]:
+        """Inputs drawn with a fixed seed, and the outputs of each routine."""
+        rng = np.random.default_rng(TEST_SEED)
+        out = {x: rng.uniform(-1, 1, self.source.robot.dof) for x in MOTION}
+        if self.source.beta is None:
+            out["beta"] = rng.uniform(-1, 1, self.source.base.size)
+        for name, length in dict(pair for r in self.routines for pair in r.inputs).items():
+            if name not in out:
+                out[name] = rng.uniform(-1, 1, length)
+        for routine in self.routines:
+            arguments = [out[name].tolist() for name, _ in routine.inputs]
+            out[routine.name] = np.array(python_function(routine)(*arguments))
+        return out
 
     # -- header ------------------------------------------------------------------------------
 
@@ -356,16 +353,12 @@ def write_code(
     header = target.with_suffix(".h")
     for file in (target, header):
         check_writable(file, overwrite=overwrite)
-    code = CCode(source, c_identifier(target.stem), precision, routines)
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", target.stem)
+    name = plain if plain[:1].isalpha() else f"robot_{plain}"
+    code = CCode(source, name, precision, routines)
     text = code.text.replace(f'"{code.name}.h"', f'"{header.name}"', 1)
     write_together({target: text.encode(), header: code.header.encode()}, overwrite=overwrite)
     return code
-
-
-def c_identifier(text: str) -> str:
-    """A C identifier made of a name."""
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", text)
-    return plain if plain[:1].isalpha() else f"robot_{plain}"
 
 
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared")

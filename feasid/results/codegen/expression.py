@@ -42,12 +42,10 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
 }
 """`_sinc` and `_sinc_remainder` are the coefficients of rotations by exponential coordinates."""
 
-OPERATIONS = ("mul", "add", "sub", "neg")
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Expression:
-    """A node: ``kind`` is "number", "input", one of `OPERATIONS` or of `FUNCTIONS`."""
+    """A node: ``kind`` is "number", "input", "mul", "add", "sub", "neg" or one of `FUNCTIONS`."""
 
     graph: Graph = field(repr=False)
     index: int

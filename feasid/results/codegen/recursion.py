@@ -39,24 +39,14 @@ def constant_vector(graph: Graph, values: Sequence[float] | Array) -> Expression
     return np.array([graph.as_expression(float(v)) for v in values], dtype=object)
 
 
-def scale_constants(constants: Array, factor: Expression) -> Expressions:
-    """Constants times an expression."""
-    return np.asarray(constants.astype(object) * factor)
-
-
 def symmetric_matrix(xx: Any, xy: Any, xz: Any, yy: Any, yz: Any, zz: Any) -> Expressions:
     """A symmetric matrix by its entries, in the order of the first six inertial parameters."""
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=object)
 
 
-def upper_triangle(matrix: Expressions) -> Expressions:
-    """The six entries that `symmetric_matrix` takes."""
-    return np.asarray(matrix[np.triu_indices(3)])
-
-
 def rotate_symmetric(rotation: Array, matrix: Expressions) -> Expressions:
     """``R L R'`` of a symmetric matrix with a constant rotation."""
-    return symmetric_matrix(*upper_triangle(rotation @ matrix @ rotation.T))
+    return symmetric_matrix(*(rotation @ matrix @ rotation.T)[np.triu_indices(3)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +109,7 @@ class JointTransform:
         if self.turn is not None and self.spin.shape[1] > 1:
             inertia = rotate_symmetric(self.turn, inertia)
         elif self.turn is not None:
-            xx, xy, xz, yy, yz, zz = upper_triangle(inertia)
+            xx, xy, xz, yy, yz, zz = inertia[np.triu_indices(3)]
             c, s = self.turn[0, 0], self.turn[1, 0]
             shear = xy * s
             part = c * (xx - yy) - (shear + shear)
@@ -141,7 +131,7 @@ def joint_transform(graph: Graph, node: Node, positions: Sequence[Expression]) -
     if rate == 0.0:
         slide = _without_rounding(linear)
         arm = constant_vector(graph, _without_rounding(node.position))
-        arm = arm + scale_constants(_without_rounding(node.rotation @ slide), q)
+        arm = arm + _without_rounding(node.rotation @ slide).astype(object) * q
         none = constant_vector(graph, np.zeros(3))
         to_axis = _without_right_angle_rounding(to_body)
         return JointTransform(to_axis, np.eye(3), None, arm, none, np.zeros((3, 1)), slide[:, None])
@@ -158,7 +148,7 @@ def joint_transform(graph: Graph, node: Node, positions: Sequence[Expression]) -
         _without_right_angle_rounding(aligned @ to_body),
         _without_right_angle_rounding(aligned.T),
         turn,
-        arm + scale_constants(_without_rounding(pitch * (node.rotation @ axis)), q),
+        arm + _without_rounding(pitch * (node.rotation @ axis)).astype(object) * q,
         constant_vector(graph, _without_rounding(-point)),
         _without_rounding(angular)[:, None],
         _without_rounding(pitch * axis)[:, None],

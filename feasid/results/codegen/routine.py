@@ -233,8 +233,9 @@ PYTHON = Language(
 PYTHON_FUNCTIONS = {name: getattr(math, name, function) for name, function in FUNCTIONS.items()}
 
 
-def python_source(routine: Routine) -> str:
-    """A function of sequences of floats that returns a list of floats."""
+def python_function(routine: Routine) -> Callable[..., list[float]]:
+    """The function itself; inputs must be sequences of Python floats."""
+    space: dict[str, object] = {**PYTHON_FUNCTIONS, "__builtins__": {"abs": abs}}
     lines = [f"def {routine.name}({', '.join(name for name, _ in routine.inputs)}):"]
     for name, length in routine.inputs:
         if name in routine.used_inputs:
@@ -245,12 +246,7 @@ def python_source(routine: Routine) -> str:
             lines.append(f"    {variable} = {text}")
         else:
             results.append(text)
-    return "\n".join([*lines, f"    return [{', '.join(results)}]", ""])
-
-
-def python_function(routine: Routine) -> Callable[..., list[float]]:
-    """The function itself; inputs must be sequences of Python floats."""
-    space: dict[str, object] = {**PYTHON_FUNCTIONS, "__builtins__": {"abs": abs}}
-    exec(compile(python_source(routine), f"<feasid {routine.name}>", "exec"), space)
+    source = "\n".join([*lines, f"    return [{', '.join(results)}]", ""])
+    exec(compile(source, f"<feasid {routine.name}>", "exec"), space)
     function: Callable[..., list[float]] = space[routine.name]  # type: ignore[assignment]
     return function

@@ -14,7 +14,7 @@ a joint's terms, so that the inner products of a few signals per joint give ever
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -140,11 +140,13 @@ def client_errors(
     fit: FittedModel,
     path: str | os.PathLike[str],
     client: str,
-    log: Any = None,
-    fitted: Sequence[Recording] = (),
-    sensors: Array | None = None,
+    log: Any,
+    sensors: Mapping[str, float],
 ) -> pd.DataFrame:
-    """Replay a log through a client of a written file; see `feasid.Fit.verify`."""
+    """Replay a log through a client of a written file; see `feasid.Fit.verify`.
+
+    `sensors`: offsets of torque sensors by joint.
+    """
     import pandas as pd
 
     if client not in CLIENTS:
@@ -158,12 +160,13 @@ def client_errors(
     held = dict(source.reading.get("lock", {})) if source is not None else {}
     torques = CLIENTS[client](os.fspath(path), fit.robot, held)
     given = log if isinstance(log, list) else [log]
-    logs = tuple(fitted) if log is None else tuple(Recording.from_source(x) for x in given)
+    logs = tuple(fit.logs) if log is None else tuple(Recording.from_source(x) for x in given)
     if not logs:
         raise InputError("the fit holds no log (it was reduced or saved): pass log= to replay one")
+    zeros = np.array([sensors.get(joint, 0.0) for joint in fit.robot.joints])
     squares = np.zeros((3, fit.robot.dof))
     for motion, run in iterate_prepared_runs(fit, logs):
-        seen = torques.torques(run.q, run.dq, run.ddq) + (0.0 if sensors is None else sensors)
+        seen = torques.torques(run.q, run.dq, run.ddq) + zeros
         ours = inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
         wanted = run.tau if run.applied is None else run.applied
         missed = np.vstack([wanted.T, (seen - run.tau).T, (ours - run.tau).T])
@@ -198,13 +201,12 @@ class Pinocchio:
         self.q0 = pinocchio.neutral(self.model)
         for joint in set(self.model.names).intersection(held):
             self._set_position(self.q0, joint, float(held[joint]))
-        self.rows = [self._joint(joint).idx_v for joint in robot.joints]
-
-    def _joint(self, name: str) -> Any:
-        return self.model.joints[self.model.getJointId(name)]
+        self.rows = [
+            self.model.joints[self.model.getJointId(joint)].idx_v for joint in robot.joints
+        ]
 
     def _set_position(self, q: Array, name: str, value: float) -> None:
-        joint = self._joint(name)
+        joint = self.model.joints[self.model.getJointId(name)]
         numbers = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
         q[joint.idx_q : joint.idx_q + joint.nq] = numbers
 

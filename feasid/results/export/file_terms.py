@@ -17,7 +17,7 @@ from feasid.identification.effects.joint_terms import SPRINGS, remove_terms
 from feasid.identification.regression.reduce import restrict_terms
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.description import Robot
-from feasid.robot.dynamics.regressor import inverse_dynamics, mass_matrix
+from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.formats.description import Extras, JointServo
 from feasid.robot.formats.mjcf.write import HOLDING
 from feasid.robot.formats.urdf.write import extension_lines
@@ -179,19 +179,6 @@ def _torques_at_rest(
     return {joint: float(np.median(x)) for joint, x in pairs if len(x) >= REST_SAMPLES}
 
 
-def missing_armature(robot: Robot, delta: Array, postures: Array) -> tuple[str, float]:
-    """The joint that accelerates most too fast without its armature, and how many times.
-
-    The mean over postures (N, dof) of the mass matrix's diagonal, with and without drive inertia.
-    """
-    armatures = [symbol == "Ia" for _, symbol in robot.parameter_names]
-    matrices = (mass_matrix(robot, x, postures) for x in (delta, np.where(armatures, 0.0, delta)))
-    whole, rigid = (np.diagonal(m, axis1=1, axis2=2).mean(axis=0) for m in matrices)
-    ratio = whole / rigid
-    worst = int(np.argmax(ratio))
-    return robot.coordinates[worst], float(ratio[worst])
-
-
 def describe_offsets(offsets: Sequence[Offset], held: bool) -> list[str]:
     """A line for the offsets of sensors, and one for those that are forces on joints."""
     lines = []
@@ -212,12 +199,6 @@ def describe_offsets(offsets: Sequence[Offset], held: bool) -> list[str]:
                 'sensor is assumed (of the joint: offset_origin="joint")'
             )
     return lines
-
-
-def sensor_offsets(offsets: Sequence[Offset], robot: Robot) -> Array:
-    """The offset of each joint's torque sensor, shape (joints,)."""
-    values = {x.joint: x.value for x in offsets if x.origin == "sensor"}
-    return np.array([values.get(joint, 0.0) for joint in robot.joints])
 
 
 class Actuators(pd.DataFrame):

@@ -27,7 +27,7 @@ from feasid.identification.fitted import FittedModel
 from feasid.identification.regression.reduce import reduce
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.recording import Recording
-from feasid.results.export.clients import LAWS, ClientRows, client_errors, iterate_prepared_runs
+from feasid.results.export.clients import LAWS, ClientRows, iterate_prepared_runs
 from feasid.results.export.file_terms import (
     Offset,
     classify_offsets,
@@ -35,12 +35,11 @@ from feasid.results.export.file_terms import (
     fit_without_added_springs,
     friction_as_files_hold,
     joint_values,
-    missing_armature,
-    sensor_offsets,
     servo_damping,
     servos_to_write,
 )
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.regressor import mass_matrix
 from feasid.robot.formats.description import Extras
 from feasid.robot.formats.load import load_robot
 from feasid.robot.formats.programs import programs_of, unread_symbols
@@ -123,18 +122,6 @@ def find_offsets(fit: FittedModel, origin: str | Mapping[str, str] | None) -> tu
     return classify_offsets(fit, origin, iterate_prepared_runs(fit, fit.logs))
 
 
-def verify_file(
-    fit: FittedModel,
-    path: str | os.PathLike[str],
-    client: str,
-    log: Any,
-    origin: str | Mapping[str, str] | None,
-) -> pd.DataFrame:
-    """Replay a log through a written file as another program reads it; see `Fit.verify`."""
-    sensors = sensor_offsets(find_offsets(fit, origin), fit.robot)
-    return client_errors(fit, path, client, log, fit.logs, sensors)
-
-
 def write_fit(
     model: FittedModel,
     path: str | os.PathLike[str],
@@ -202,7 +189,14 @@ POSTURES = 64  #: Number of postures over which a robot's inertia is compared.
 
 def _armature_advice(robot: Robot, postures: Array) -> str:
     """Error of a simulation that reads the file alone."""
-    joint, times = missing_armature(robot, robot.values, postures)
+    # Mean over postures of the mass matrix's diagonal, with and without drive inertia.
+    armatures = [symbol == "Ia" for _, symbol in robot.parameter_names]
+    models = robot.values, np.where(armatures, 0.0, robot.values)
+    matrices = (mass_matrix(robot, x, postures) for x in models)
+    whole, rigid = (np.diagonal(m, axis1=1, axis2=2).mean(axis=0) for m in matrices)
+    ratio = whole / rigid
+    worst = int(np.argmax(ratio))
+    joint, times = robot.coordinates[worst], float(ratio[worst])
     if times < 1 + TOLD_ACCELERATION:
         return f"no joint accelerates {TOLD_ACCELERATION:.0%} too fast without this armature"
     return (
@@ -241,7 +235,22 @@ def _file_errors(
             columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ read)
         else:
             rows = ClientRows.from_logs(model, reread, recordings)
-            columns |= _errors_by_law(rows, robot, reread, offsets, path, where, for_)
+            # Of clients that read the file alone, and of clients that add the drive inertia.
+            alone = joint_values(reread, reread.values)
+            alone["fo"] = joint_values(robot, _subtracted_offsets(robot, offsets, path))["fo"]
+            armature = joint_values(robot, robot.values)["Ia"]
+            out = {f"file, {law}{where}": rows.errors(alone, law) for law in LAWS}
+            if not np.allclose(alone["Ia"], armature):
+                beside = alone | {"Ia": armature}
+                out |= {f"with actuators, {law}{where}": rows.errors(beside, law) for law in LAWS}
+            form = format_of(robot, path)
+            for program in programs_of(form, for_):
+                unread = unread_symbols(program, form)
+                if unread or for_:
+                    terms = alone | dict.fromkeys(unread, np.zeros(len(armature)))
+                    law = "MuJoCo's law" if program.title == "MuJoCo" else "hard sign"
+                    out[f"file in {program.title}{where}"] = rows.errors(terms, law)
+            columns |= out
     return pd.DataFrame(columns)
 
 
@@ -256,33 +265,6 @@ def _subtracted_offsets(robot: Robot, offsets: tuple[Offset, ...], path: str) ->
         columns = robot.drive_columns(k)
         if "fo" in columns and len(drive.coupling) == 1:
             out[columns["fo"]] = values.get(next(iter(drive.coupling)), 0.0)
-    return out
-
-
-def _errors_by_law(
-    rows: ClientRows,
-    robot: Robot,
-    reread: Robot,
-    offsets: tuple[Offset, ...],
-    path: str,
-    where: str,
-    for_: str | None,
-) -> dict[str, pd.Series[float]]:
-    """Errors of clients that read the file alone, and of clients that add the drive inertia."""
-    alone = joint_values(reread, reread.values)
-    alone["fo"] = joint_values(robot, _subtracted_offsets(robot, offsets, path))["fo"]
-    armature = joint_values(robot, robot.values)["Ia"]
-    out = {f"file, {law}{where}": rows.errors(alone, law) for law in LAWS}
-    if not np.allclose(alone["Ia"], armature):
-        beside = alone | {"Ia": armature}
-        out |= {f"with actuators, {law}{where}": rows.errors(beside, law) for law in LAWS}
-    form = format_of(robot, path)
-    for program in programs_of(form, for_):
-        unread = unread_symbols(program, form)
-        if unread or for_:
-            read = alone | dict.fromkeys(unread, np.zeros(len(armature)))
-            law = "MuJoCo's law" if program.title == "MuJoCo" else "hard sign"
-            out[f"file in {program.title}{where}"] = rows.errors(read, law)
     return out
 
 
