@@ -103,10 +103,6 @@ class _ParameterKinds:
             return value
         return self.kinds[name].convert_argument(name, value)
 
-    def convert_all(self, values: tuple[Any, ...]) -> list[Any]:
-        names = [*self.places, *[self.rest] * (len(values) - len(self.places))]
-        return [self.convert_argument(n, v) for n, v in zip(names, values, strict=False)]
-
 
 def _kinds_of_hints(hints: Mapping[str, Any], module: str) -> dict[str, ArgumentKind]:
     """The kinds that annotations of a module mean."""
@@ -163,7 +159,10 @@ def _check_function(function: Any) -> Any:
         plan = plan or _ParameterKinds.from_function(function)
         taken = {name: plan.convert_argument(name, value) for name, value in given.items()}
         try:
-            result = function(*plan.convert_all(args), **taken)
+            names = [*plan.places, *[plan.rest] * (len(args) - len(plan.places))]
+            result = function(
+                *[plan.convert_argument(n, v) for n, v in zip(names, args, strict=False)], **taken
+            )
         except MemoryError as error:
             raise LimitError(
                 f"{plan.function} needs more memory than there is: {error}; "

@@ -81,7 +81,21 @@ def open_for_reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
     if os.fspath(path) == STDIN:
         yield io.BytesIO(read_rest(sys.stdin.buffer, "standard input", most))
         return
-    handle = _open_regular(path)
+    # A handle of a regular file.
+    try:
+        _refuse_irregular(path, os.stat(path).st_mode)  # opening a device may already do something
+        handle = os.open(path, READ)
+    except FileNotFoundError as error:
+        raise missing_file_error(path) from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise _unreadable(path, error) from error
+    try:
+        _refuse_irregular(path, os.fstat(handle).st_mode)
+    except InputError:
+        os.close(handle)
+        raise
     with os.fdopen(handle, "rb") as file:
         size = os.fstat(handle).st_size
         if size > most:
@@ -139,25 +153,6 @@ def missing_file_error(path: Name) -> InputError:
 def too_large_error(path: Name, most: int) -> LimitError:
     """The error for a file of more than `most` bytes."""
     return LimitError(f"{path}: more than the limit of {most} bytes", path=str(path), limit=most)
-
-
-def _open_regular(path: Name) -> int:
-    """A handle of a regular file."""
-    try:
-        _refuse_irregular(path, os.stat(path).st_mode)  # opening a device may already do something
-        handle = os.open(path, READ)
-    except FileNotFoundError as error:
-        raise missing_file_error(path) from error
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise _unreadable(path, error) from error
-    try:
-        _refuse_irregular(path, os.fstat(handle).st_mode)
-    except InputError:
-        os.close(handle)
-        raise
-    return handle
 
 
 def _refuse_irregular(path: Name, mode: int) -> None:
