@@ -280,7 +280,15 @@ class ExternalTorque:
         for run in (r for r in runs if abs(r.rate / self.rate - 1.0) < SAME_RATE):
             late = delayed_errors(run, np.zeros_like(run.tau), self.signals.delay)[0]
             signals = [x[:left] for x in (*run.live, late.tau)]
-            torque, limit = self._take_all(run.t, signals)
+            # The run's first sample restarts the observer.
+            first, *rest = zip(run.t, *signals, strict=False)
+            out, dof = [self._take(first[0], first[1:])], self.robot.dof
+            if isinstance(self._step, CompiledRoutine):
+                played = self._step.play(self._state, *(x[1:] for x in signals))
+                out += zip(played[:, :dof], played[:, dof : 2 * dof], strict=True)
+            else:
+                out += [self._take(at, arrays) for at, *arrays in rest]
+            torque, limit = np.swapaxes(out, 0, 1)
             contact = (np.abs(torque) > limit).any(axis=1)
             alarms += int(np.sum(contact[1:] & ~contact[:-1]))
             seconds += min(left, len(run)) / run.rate
@@ -345,17 +353,6 @@ class ExternalTorque:
         else:
             self._state = out[2 * dof :]
         return out[:dof], out[dof : 2 * dof]
-
-    def _take_all(self, t: Array, signals: Sequence[Array]) -> Array:
-        """`_take` of samples of one run, which begins: (2, N, dof)."""
-        first, *rest = zip(t, *signals, strict=False)
-        out, dof = [self._take(first[0], first[1:])], self.robot.dof
-        if isinstance(self._step, CompiledRoutine):
-            played = self._step.play(self._state, *(x[1:] for x in signals))
-            out += zip(played[:, :dof], played[:, dof : 2 * dof], strict=True)
-        else:
-            out += [self._take(at, arrays) for at, *arrays in rest]
-        return np.swapaxes(out, 0, 1)
 
     def export_c(
         self, path: str | Path, *, precision: str = "double", overwrite: bool = False

@@ -115,42 +115,37 @@ def diagnose(
     robot = with_shared_motors(resolve_robot(log, robot), asked.get("couplings"))
     sources = open_sources(log)
     if len(sources) > 1:
-        return _diagnose_together([*map(Recording.from_source, sources)], robot, asked)
+        # What is wrong with each log, and which differs from the others in a fit of all.
+        logs = [*map(Recording.from_source, sources)]
+        checks = [check_log(log, robot, asked, thorough=False) for log in logs]
+        names = [Path(log.name).name or f"log {k}" for k, log in enumerate(logs, start=1)]
+        findings = [
+            replace(f, message=f"{name}: {f.message}")
+            for name, check in zip(names, checks, strict=True)
+            for f in check.diagnosis
+            if f.level != "note"
+        ]
+        usable = [log for log, check in zip(logs, checks, strict=True) if check.usable]
+        table = ""
+        if len(usable) > 1:
+            try:
+                fitted = fit(usable, robot, diagnose=False, **asked)
+            except FeasidError as error:
+                findings.append(Finding("unusable", "error", str(error)))
+            else:
+                if fitted.comparison is not None:
+                    notes, table = fitted.comparison.notes, str(fitted.comparison)
+                    findings += [Finding(n.code, "warning", str(n), values=n.values) for n in notes]
+        samples = sum(c.diagnosis.samples for c in checks)
+        seconds = sum(c.diagnosis.duration for c in checks)
+        rate = checks[0].diagnosis.rate
+        return Diagnosis(sort_findings(findings), samples, seconds, rate, table=table)
     recording = Recording.from_source(sources[0])
     check = check_log(recording, robot, asked)
     if not check.usable:
         return check.diagnosis
     found = [*check.diagnosis, *_fit_findings(recording, check)]
     return replace(check.diagnosis, findings=sort_findings(found))
-
-
-def _diagnose_together(
-    logs: Sequence[Recording], robot: Robot, asked: Mapping[str, Any]
-) -> Diagnosis:
-    """What is wrong with each log, and which differs from the others in a fit of all."""
-    checks = [check_log(log, robot, asked, thorough=False) for log in logs]
-    names = [Path(log.name).name or f"log {k}" for k, log in enumerate(logs, start=1)]
-    findings = [
-        replace(f, message=f"{name}: {f.message}")
-        for name, check in zip(names, checks, strict=True)
-        for f in check.diagnosis
-        if f.level != "note"
-    ]
-    usable = [log for log, check in zip(logs, checks, strict=True) if check.usable]
-    table = ""
-    if len(usable) > 1:
-        try:
-            fitted = fit(usable, robot, diagnose=False, **asked)
-        except FeasidError as error:
-            findings.append(Finding("unusable", "error", str(error)))
-        else:
-            if fitted.comparison is not None:
-                notes, table = fitted.comparison.notes, str(fitted.comparison)
-                findings += [Finding(n.code, "warning", str(n), values=n.values) for n in notes]
-    samples = sum(c.diagnosis.samples for c in checks)
-    seconds = sum(c.diagnosis.duration for c in checks)
-    rate = checks[0].diagnosis.rate
-    return Diagnosis(sort_findings(findings), samples, seconds, rate, table=table)
 
 
 def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
@@ -167,20 +162,14 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     found += _coarse_finding(fitted, recording, check)
     found += _unexplained_joints(fitted) + _load_finding(fitted)
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
-    found += [*motors, *_selection_findings(fitted)]
-    trial = _trial_of(fitted, motion.runs)
-    return found if trial is None else [*found, *_contact_findings(trial, check.search)]
-
-
-def _selection_findings(fitted: Fit) -> list[Finding]:
-    """Results of the fit's own search: terms that it added, and effects that no fit models."""
-    out = []
+    # Results of the fit's own search: terms that it added, and effects that no fit models.
+    selected = []
     for note in fitted.notes:
         values = dict(note.values)
         joints = tuple(values.get("joints", ()))
         if note.code == "term-added":
             kind = next(e.name for e in EFFECTS.values() if values["term"] in e.terms)
-            out.append(Finding(kind, "note", str(note), joints=joints, evidence="dynamics"))
+            selected.append(Finding(kind, "note", str(note), joints=joints, evidence="dynamics"))
         elif note.code == "lacking":
             level = "warning" if values["gain"] >= RULES["feature"].share else "note"
             terms = EFFECTS[values["kind"]].terms
@@ -188,8 +177,10 @@ def _selection_findings(fitted: Fit) -> list[Finding]:
                               evidence="dynamics")  # fmt: skip
             if terms:
                 finding = _finding_with_options(finding, {"candidates": terms}, values["gain"])
-            out.append(finding)
-    return out
+            selected.append(finding)
+    found += [*motors, *selected]
+    trial = _trial_of(fitted, motion.runs)
+    return found if trial is None else [*found, *_contact_findings(trial, check.search)]
 
 
 def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
@@ -266,7 +257,11 @@ def _shared_motors(
         )
         finding = Finding("coupling", "warning", text, joints=(a, b), values={"ratio": factors[b]})
         more = {"couplings": {f"{a}_{b}": factors}}
-        found.append(_finding_with_options(finding, more, held_out_fall(fitted, after)))
+        # Share by which held-out errors fall, as the geometric mean over joints.
+        old, new = (f.quality.errors.model for f in (fitted, after))
+        alive = (old > 0) & (new > 0)
+        fall = 1.0 - float(np.exp(np.mean(np.log(new[alive] / old[alive])))) if alive.any() else 0.0
+        found.append(_finding_with_options(finding, more, fall))
         fitted = after
     return found, fitted
 
@@ -288,13 +283,6 @@ def _fit_or_none(recording: Recording, check: LogCheck, more: Mapping[str, Any])
         return fit(recording, check.search.robot, diagnose=False, **options)
     except FeasidError:
         return None
-
-
-def held_out_fall(before: Fit, after: Fit) -> float:
-    """Share by which held-out errors fall, as the geometric mean over joints."""
-    old, new = (f.quality.errors.model for f in (before, after))
-    alive = (old > 0) & (new > 0)
-    return 1.0 - float(np.exp(np.mean(np.log(new[alive] / old[alive])))) if alive.any() else 0.0
 
 
 def _unexplained_joints(fitted: Fit) -> list[Finding]:
@@ -382,5 +370,5 @@ def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding
         shown = ", ".join(f"({a:.4g}, {b:.4g})" for a, b in when[:3])
         about = (name,), (f"tau_{name}",), (), when, {"exclude": when}
         out.append(Finding("outliers", "warning", text, f"exclude=[{shown}]", *about))
-    confirmed = confirm_advice(out, search.robot, search)
+    confirmed = confirm_advice(out, search)
     return [f if f.options else replace(f, level="note") for f in confirmed]

@@ -77,6 +77,22 @@ class DriveColumns:
         rows = [robot.coupling(k) for k in range(len(robot.drives))]
         transitions = np.array([drive.transition for drive in robot.drives])
         widths = transitions if smoothing is None else np.maximum(transitions, smoothing)
+        place = {c: k for k, c in enumerate(columns)}
+        values = np.nan_to_num(robot.values)
+        owners: dict[str, list[tuple[int, int]]] = {}
+        for k in range(len(robot.drives)):
+            for symbol, column in robot.drive_columns(k).items():
+                owners.setdefault(symbol, []).append((k, column))
+        terms = tuple(
+            DriveTerms(
+                symbol,
+                np.array([k for k, _ in owner_list]),
+                values[[c for _, c in owner_list]][:, None],
+                np.array([k for k, c in owner_list if c in place], dtype=np.intp),
+                np.array([place[c] for _, c in owner_list if c in place], dtype=np.intp),
+            )
+            for symbol, owner_list in owners.items()
+        )
         return cls(
             np.array(rows).reshape(-1, robot.dof),
             widths[:, None],
@@ -84,32 +100,8 @@ class DriveColumns:
             np.array([[drive.rest] for drive in robot.drives]),
             np.array([d.spring_ends for d in robot.drives]).T[..., None],
             np.array([(*d.ripple, 0.0, 0.0)[:2] for d in robot.drives]).T[..., None],
-            _terms_of_drives(robot, columns),
+            terms,
         )
-
-    @property
-    def has_friction(self) -> bool:
-        """Whether the description gives friction that is not zero."""
-        return any(t.values.any() for t in self.terms if t.is_friction)
-
-
-def _terms_of_drives(robot: Robot, columns: Sequence[int]) -> tuple[DriveTerms, ...]:
-    place = {c: k for k, c in enumerate(columns)}
-    values = np.nan_to_num(robot.values)
-    owners: dict[str, list[tuple[int, int]]] = {}
-    for k in range(len(robot.drives)):
-        for symbol, column in robot.drive_columns(k).items():
-            owners.setdefault(symbol, []).append((k, column))
-    return tuple(
-        DriveTerms(
-            symbol,
-            np.array([k for k, _ in owner_list]),
-            values[[c for _, c in owner_list]][:, None],
-            np.array([k for k, c in owner_list if c in place], dtype=np.intp),
-            np.array([place[c] for _, c in owner_list if c in place], dtype=np.intp),
-        )
-        for symbol, owner_list in owners.items()
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +128,9 @@ class DriveSignals:
                 friction += drive_torques
             else:
                 torques = torques + drive_torques
-        return np.concatenate([torques + friction, torques][: 1 + self.columns.has_friction])
+        # Once more without friction, if the description gives friction that is not zero.
+        rubs = any(t.values.any() for t in self.columns.terms if t.is_friction)
+        return np.concatenate([torques + friction, torques][: 1 + rubs])
 
     def pull_back(
         self, regressor_bar: Array, torque_bar: Array | None, out: MotionGradient

@@ -47,11 +47,6 @@ def cross(a: Array, b: Array) -> Array:
     return out
 
 
-def motion_cross(v: Array, x: Array) -> Array:
-    """``v x x`` of two motion vectors."""
-    return np.concatenate([cross(v[:3], x[:3]), cross(v[:3], x[3:]) + cross(v[3:], x[:3])])
-
-
 def force_cross(v: Array, f: Array) -> Array:
     """``v x* f`` of a motion and a force vector: ``-(v x)' f``."""
     return np.concatenate([cross(v[:3], f[:3]) + cross(v[3:], f[3:]), cross(v[:3], f[3:])])
@@ -146,7 +141,9 @@ class NodeTopology:
             axes[3:] += (turn * self.screw[3:]).sum(axis=1)
         swept = axes * rate
         velocity = swept @ self.path
-        acceleration = (axes * push + motion_cross(velocity, swept)) @ self.path
+        spin, slide = velocity[:3], velocity[3:]
+        bent = [cross(spin, swept[:3]), cross(spin, swept[3:]) + cross(slide, swept[:3])]
+        acceleration = (axes * push + np.concatenate(bent)) @ self.path
         acceleration[3:] -= gravity[:, None, None]
         return TreeMotion(self, turn, place, axes, rate, push, swept, velocity, acceleration)
 

@@ -214,11 +214,6 @@ class _SearchStrategy:
     gains: int = 1
     evaluations: int = PRIOR_EVALUATIONS
 
-    @property
-    def gain_rate(self) -> float:
-        """Gains per evaluation so far."""
-        return self.gains / self.evaluations
-
 
 @dataclass(eq=False)
 class Search:
@@ -302,7 +297,7 @@ class Search:
             _SearchStrategy(self._descend_from_another_start),
         ]
         for _ in count() if self.rounds is None else range(self.rounds):
-            way = max(ways, key=lambda w: w.gain_rate)
+            way = max(ways, key=lambda w: w.gains / w.evaluations)
             value, evaluations = self.pool[0].value, self.evaluations
             way.go()
             way.gains += self.pool[0].value < value - MIN_GAIN
@@ -321,12 +316,16 @@ class Search:
         others = [c.z for c in (*self.pool, *self.archive)]
         changed = list(self.perturbations.perturb(parent.z, others, self.rng))
         stage = NARROW_STAGES[0]
+
+        def value_of(z: Array) -> float:
+            return self.problem(z, self.family(stage.power), stage.barrier)[0]
+
         if len(changed) > 1:
-            changed.sort(key=lambda z: self._motion_value(z, stage))
+            changed.sort(key=value_of)
         descended = self._descend(
             SearchPoint(np.inf, changed[0], parent.hessian), NARROW_STAGES[:1]
         )
-        if descended.value < self._motion_value(self.pool[0].z, stage) + ABANDON_MARGIN:
+        if descended.value < value_of(self.pool[0].z) + ABANDON_MARGIN:
             self._keep_best(self._descend(descended, NARROW_STAGES[1:]))
 
     def _keep_best(self, new: SearchPoint) -> None:
@@ -352,9 +351,6 @@ class Search:
             last = self._descend(start, LAST_STAGES, keep=self.value == np.inf)
             if last.value < self.value:
                 self.value, self.final = last.value, last.z
-
-    def _motion_value(self, z: Array, stage: DescentStage) -> float:
-        return self.problem(z, self.family(stage.power), stage.barrier)[0]
 
     def _descend(
         self, start: SearchPoint, stages: tuple[DescentStage, ...], *, keep: bool = False

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from feasid.applications.fleet.drift import OFFSETS, describe_change, find_changes
-from feasid.applications.fleet.type_model import TypeEquations, TypeModel, deviation_of
+from feasid.applications.fleet.type_model import TypeEquations, TypeModel
 from feasid.core.notes import Note
 from feasid.identification.effects.table import EFFECTS
 from feasid.results.fit import Fit
@@ -55,7 +55,11 @@ def _findings(fitted: Fit) -> Iterator[Note]:
 
 def describe_deviation(robot: Robot, equations: TypeEquations, known: TypeModel) -> list[Note]:
     """Parameters of a robot that differ from the type by more than `UNLIKE` deviations."""
-    mean, size = deviation_of(equations, known)
+    # The robot's deviation from a type that does not know it, and its prior deviations.
+    A, C = equations.A, known.deviations
+    noise = np.eye(len(A)) + A @ (C + known.covariance) @ A.T
+    mean = np.asarray(C @ A.T @ np.linalg.solve(noise, equations.rho - A @ known.mean))
+    size = np.sqrt(np.maximum(np.diag(C), 0.0))
     scores = np.divide(np.abs(mean), size, out=np.zeros_like(mean), where=size > 0)
     scores[robot.inertial_columns[:, :9].ravel()] = 0.0  # one factor for a body, told of its mass
     joints = {body.name: body.joint or body.name for body in robot.bodies}

@@ -128,11 +128,3 @@ def find_type(
         deviations = deviation_covariance(robot, around, torques, best)
         _, around, covariance = _marginal(robots, prior, deviations)
     return TypeModel(around, covariance, deviations, best)
-
-
-def deviation_of(robot: TypeEquations, model: TypeModel) -> tuple[Array, Array]:
-    """A robot's deviation from a type that does not know it, and its prior deviations, (n,)."""
-    A, C = robot.A, model.deviations
-    noise = np.eye(len(A)) + A @ (C + model.covariance) @ A.T
-    mean = C @ A.T @ np.linalg.solve(noise, robot.rho - A @ model.mean)
-    return np.asarray(mean), np.sqrt(np.maximum(np.diag(C), 0.0))

@@ -51,7 +51,7 @@ from feasid.options.complete import check_options, document_options
 from feasid.options.tables import LoadOptions, LogOptions
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_least_squares
-from feasid.parameters.identifiability.base import BaseParameters, load_columns
+from feasid.parameters.identifiability.base import load_columns
 from feasid.results.fit import Fit, fit
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot, find_link
@@ -302,7 +302,16 @@ def payload(
         parts = [reduce_as_fitted(without, source) for source in open_sources(loaded)]
     base, reduced = without.base, sum(parts[1:], parts[0])
     try:
-        load = load_from_reduced(reduced, without.reduced, base, body)
+        name, added = load_columns(base, body)
+        r, rho, beta_of = _eliminate_robot_parameters(reduced, without.reduced, added)
+        covariance, free = least_squares_covariance(r, rho)
+        refuse_negative_mass(free[9], covariance[9, 9], name, "are the logs exchanged?")
+        solution = fit_feasible_body(r, rho)
+        beta = beta_of(solution.delta)
+        size = float(np.linalg.norm(reduced.torque_norms))
+        models = beta, beta + added @ solution.delta
+        before, after = (float(np.linalg.norm(reduced.residuals(x))) / size for x in models)
+        load = Payload.from_fit(name, solution, covariance, (before, after))
     except InputError as refusal:
         if "mass" not in refusal.data or without.quality.level == "good":
             raise
@@ -326,22 +335,6 @@ def payload(
         )
     notes = [*([scale] if scale else []), *notes]
     return replace(load, notes=as_notes(notes), level=level, reasons=tuple(reasons))
-
-
-def load_from_reduced(
-    loaded: Reduced, unloaded: Reduced, base: BaseParameters, body: str | None = None
-) -> Payload:
-    """The load from reduced data."""
-    name, added = load_columns(base, body)
-    r, rho, beta_of = _eliminate_robot_parameters(loaded, unloaded, added)
-    covariance, free = least_squares_covariance(r, rho)
-    refuse_negative_mass(free[9], covariance[9, 9], name, "are the logs exchanged?")
-    solution = fit_feasible_body(r, rho)
-    beta = beta_of(solution.delta)
-    size = float(np.linalg.norm(loaded.torque_norms))
-    models = beta, beta + added @ solution.delta
-    before, after = (float(np.linalg.norm(loaded.residuals(x))) / size for x in models)
-    return Payload.from_fit(name, solution, covariance, (before, after))
 
 
 def refuse_negative_mass(mass: float, variance: float, body: str, hint: str) -> None:
