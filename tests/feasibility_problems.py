@@ -56,15 +56,14 @@ def random_parameters(rng, robot, *, mass=1.0, length=1.0):
     return delta
 
 
-def stacked_regressor(rng, robot, samples=None):
-    samples = samples or 4 * robot.size
-    q, dq, ddq = rng.uniform(-2, 2, size=(3, samples, robot.dof))
-    return regressor(robot, q, dq, ddq).reshape(-1, robot.size)
-
-
 def triangle(rng, base):
     """Triangular factor of the base parameters' columns along random motions."""
-    return np.linalg.qr(stacked_regressor(rng, base.robot)[:, base.independent], mode="r")
+    samples = 4 * base.robot.size
+    q, dq, ddq = rng.uniform(-2, 2, size=(3, samples, base.robot.dof))
+    return np.linalg.qr(
+        regressor(base.robot, q, dq, ddq).reshape(-1, base.robot.size)[:, base.independent],
+        mode="r",
+    )
 
 
 def with_noise(rng, rho, share):

@@ -174,16 +174,6 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
             feasid.load(big)
 
 
-def robot_of_every_part():
-    rotor = feasid.Rotor(50.0, np.eye(3), np.zeros(3), values=[1e-4, 2e-4, 0.0, 0.1])
-    bodies = (
-        feasid.Body("a", None, inertial=np.arange(10.0), rotor=rotor),
-        feasid.Body("b", "a", position=[0, 0, 0.5], motion=np.eye(6)[:, :3]),
-    )
-    drive = feasid.Drive("a", {"a": 2.0}, ("fv", "k"), [0.5, 3.0], rest=0.25)
-    return feasid.Robot(bodies, (0, 0, -1.62), "both", (drive,))
-
-
 def parts_that_differ(one, two, path="robot"):
     """Where two descriptions are not the same, part by part; empty when they are equal."""
     if is_dataclass(one) and type(one) is type(two):
@@ -200,7 +190,16 @@ def parts_that_differ(one, two, path="robot"):
 
 def test_saved_descriptions_equal_themselves():
     rng = np.random.default_rng(1)
-    robots = [robot_of_every_part(), *(random_mechanism(rng, 6).robot() for _ in range(10))]
+    rotor = feasid.Rotor(50.0, np.eye(3), np.zeros(3), values=[1e-4, 2e-4, 0.0, 0.1])
+    bodies = (
+        feasid.Body("a", None, inertial=np.arange(10.0), rotor=rotor),
+        feasid.Body("b", "a", position=[0, 0, 0.5], motion=np.eye(6)[:, :3]),
+    )
+    drive = feasid.Drive("a", {"a": 2.0}, ("fv", "k"), [0.5, 3.0], rest=0.25)
+    robots = [
+        feasid.Robot(bodies, (0, 0, -1.62), "both", (drive,)),
+        *(random_mechanism(rng, 6).robot() for _ in range(10)),
+    ]
     robots += [feasid.load_robot(text) for text in MECHANISMS.values()]
     assert any(robot.loops for robot in robots)
     for robot in robots:

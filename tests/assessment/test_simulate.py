@@ -138,12 +138,9 @@ CUTOFF = 10.0
 """Of the motion that the KUKA-like arm really makes [Hz]."""
 
 
-def kuka_like(seed):
-    """Another arm that moves as a real one did, with that one's residuals as torque noise.
-
-    The residuals are correlated in time and as large as what accelerates the wrist, which has no
-    drive inertia on the side of its torque sensors.
-    """
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_correlated_noise_never_tells_against_the_truth(seed):
     rng, log = np.random.default_rng(seed), feasid.datasets.load("kuka_lwr4")
     robot = log.attrs["robot"]
     fit = feasid.fit(log, friction=("viscous", "coulomb", "offset"), diagnose=False)
@@ -164,18 +161,11 @@ def kuka_like(seed):
     residual = run.tau - feasid.inverse_dynamics(fit.robot, q, dq, ddq)
     shift = int(rng.integers(len(q) // 5, len(q) // 2))
     noise, encoder = (np.roll(x, shift, axis=0) for x in (residual, run.q - q))
-    true = feasid.load_robot(to_text(root)).without_joint_terms()
-    true = true.with_joint_terms(("viscous", "coulomb"), drive_inertia=True)
-    true = with_terms(true, Ia=0.0, fv=viscous, fc=coulomb)
+    truth = feasid.load_robot(to_text(root)).without_joint_terms()
+    truth = truth.with_joint_terms(("viscous", "coulomb"), drive_inertia=True)
+    truth = with_terms(truth, Ia=0.0, fv=viscous, fc=coulomb)
     half, made = len(q) // 2, {"t": run.t, "q": q + encoder, "tau": torque + noise}
     train, test = ({k: x[s] for k, x in made.items()} for s in (slice(half), slice(half, None)))
-    return robot, true, train, test
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_correlated_noise_never_tells_against_the_truth(seed):
-    robot, truth, train, test = kuka_like(seed)
     fit = feasid.fit(train, robot, diagnose=False)
     sousa = feasid.fit(train, robot, diagnose=False, **feasid.SOUSA_2014 | {"cutoff": None}).robot
     options = {**fit.test_options(), "fitted": fit.robot}
@@ -209,19 +199,14 @@ def test_a_saved_fit_and_a_file_simulate_alike(logged, tmp_path):
     assert (fit.simulate(log, windows=10, robot=bare).table["over_shuffled"] > 2).any()
 
 
-def closed_loop_log(robot, kp, kd):
-    """Our own servo: only whether the drive is read is asked here, physics was asked above."""
+def test_commands_drive_a_closed_loop_and_tell_the_truth_from_others():
+    robot = arm()
     t = np.arange(300) * 2e-3
     want = 0.5 * np.sin(np.outer(t, 2 + np.arange(robot.dof))) + np.linspace(0.1, 0.4, robot.dof)
     n = robot.dof
-    feedback = Feedback(np.full(n, kp), np.full(n, kd), want[None, :-1], 0 * want[None, :-1])
+    feedback = Feedback(np.full(n, 40.0), np.full(n, 2.0), want[None, :-1], 0 * want[None, :-1])
     q = ForwardModel(robot).roll_out(want[[0]], 0 * want[[0]], 0 * want[None, :-1], 2e-3, feedback)
-    return log_frame(t, robot.joints, q=q[0], cmd=want)
-
-
-def test_commands_drive_a_closed_loop_and_tell_the_truth_from_others():
-    robot = arm()
-    log = closed_loop_log(robot, 40.0, 2.0)
+    log = log_frame(t, robot.joints, q=q[0], cmd=want)
     values = robot.values.copy()
     values[robot.inertial_columns] *= 2.0
     wrong = robot.with_values(values)

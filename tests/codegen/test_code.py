@@ -110,19 +110,13 @@ def test_geometry_taken_literally():
 @pytest.mark.parametrize("kind", ["inverse_dynamics", "mass_matrix", "regressor", "gravity"])
 def test_random_trees(seed, kind):
     """Slanted axes, prismatic and helical joints, rotors, branches."""
-    robot = one_freedom(seed)
+    rng = np.random.default_rng(seed)
+    kinds = ("revolute", "prismatic", "helical")
+    robot = random_robot(rng, int(rng.integers(2, 6)), kinds, rotors=True)
+    robot = robot.with_values(rng.uniform(-1, 1, robot.size))
     model = BaseParameterModel.from_robot(robot)
     motion = motions(robot, seed)
     assert close(outputs(model, kind, motion), expected(robot, model.base, kind, motion))
-
-
-def with_all_terms():
-    """Friction of every kind, with a smooth sign; springs and gravity compensators."""
-    robot = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (-1.2, 0.3, 0, 0)])
-    rng = np.random.default_rng(1)
-    robot = robot.with_values(rng.uniform(0.5, 1.5, robot.size))
-    robot = robot.with_joint_terms([*FRICTION], drive_inertia=True).with_transition(0.3)
-    return robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
 
 
 @pytest.mark.parametrize(("precision", "argument"), [("double", False), ("float", True)])
@@ -140,7 +134,11 @@ def test_texts_and_numbers_are_what_they_were(precision, argument, tmp_path):
 
 @pytest.mark.parametrize("kind", ROUTINES)
 def test_all_joint_terms(kind):
-    robot = with_all_terms()
+    robot = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (-1.2, 0.3, 0, 0)])
+    rng = np.random.default_rng(1)
+    robot = robot.with_values(rng.uniform(0.5, 1.5, robot.size))
+    robot = robot.with_joint_terms([*FRICTION], drive_inertia=True).with_transition(0.3)
+    robot = robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
     model = BaseParameterModel.from_robot(robot)
     motion = motions(robot)
     found = outputs(model, kind, motion)
@@ -178,14 +176,6 @@ def test_joints_of_any_axes_equal_the_library(kind, seed):
     motion = motions(robot, seed)
     found, wanted = outputs(model, kind, motion), expected(robot, model.base, kind, motion)
     assert np.abs(found - wanted).max() <= EXPONENTIAL * max(1.0, np.abs(wanted).max())
-
-
-def one_freedom(seed):
-    """A random tree whose joints have one degree of freedom, with values."""
-    rng = np.random.default_rng(seed)
-    kinds = ("revolute", "prismatic", "helical")
-    robot = random_robot(rng, int(rng.integers(2, 6)), kinds, rotors=True)
-    return robot.with_values(rng.uniform(-1, 1, robot.size))
 
 
 # -- C ---------------------------------------------------------------------------------------

@@ -21,8 +21,11 @@ def mimicking():
     return [p for p in example_urdfs() if "<mimic" in p.read_text()]
 
 
-def pinocchio_rows(robot, path):
-    """Pinocchio's regressor of the tree, projected by the couplings, of the unknowns only."""
+@pytest.mark.sampled(0.4)
+@pytest.mark.parametrize("path", mimicking(), ids=lambda p: p.stem)
+def test_base_parameters_of_mimicking_robots_are_the_rank_of_pinocchios_regressor(path):
+    robot = feasid.load_robot(path).with_joint_terms(())
+    base = base_parameters(robot)
     rng, theirs = np.random.default_rng(0), PinocchioModel(robot, path)
     A, b = robot.coupling_map.A, robot.coupling_map.b
     unknown = np.repeat([not body.massless for body in robot.bodies], 10)
@@ -30,15 +33,7 @@ def pinocchio_rows(robot, path):
     for _ in range(30 * len(robot.bodies) // robot.dof + 40):
         s, ds, dds = rng.normal(size=(3, robot.dof))
         rows.append(A.T @ theirs.regressor(A @ s + b, A @ ds, A @ dds)[:, unknown])
-    return np.vstack(rows)
-
-
-@pytest.mark.sampled(0.4)
-@pytest.mark.parametrize("path", mimicking(), ids=lambda p: p.stem)
-def test_base_parameters_of_mimicking_robots_are_the_rank_of_pinocchios_regressor(path):
-    robot = feasid.load_robot(path).with_joint_terms(())
-    base = base_parameters(robot)
-    s = np.linalg.svd(np.linalg.qr(pinocchio_rows(robot, path), mode="r"), compute_uv=False)
+    s = np.linalg.svd(np.linalg.qr(np.vstack(rows), mode="r"), compute_uv=False)
     assert base.size == clear_rank(s, 1e-14, GAP)
     assert "numerical" in base.rank_check.reason or robot.is_tree
 

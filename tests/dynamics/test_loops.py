@@ -236,8 +236,10 @@ def test_random_configurations_stay_within_limits():
     assert "change its branch" not in robot.constraint_summary
 
 
-def three_rrr(angle, active):
-    """A 3-RRR in its middle, the platform turned by `angle`; a1 to a3 carry b1 to b3."""
+@pytest.mark.sampled(0.34)
+@pytest.mark.parametrize(("angle", "letter"), [(0.56, "a"), (0.7, "a"), (0.05, "b")])
+def test_motors_are_independent_near_a_singularity_too(angle, letter):
+    motors = tuple(f"{letter}{k}" for k in (1, 2, 3))
     crank, rod, base, platform = 0.3, 0.35, 0.5, 0.12
     bodies, start = [], {}
     for k in range(3):
@@ -263,14 +265,7 @@ def three_rrr(angle, active):
         turn = np.pi + 2 * np.pi * k / 3
         at = platform * np.array([1 + np.cos(turn), np.sin(turn), 0.0])
         loops.append(Loop(f"leg {k + 1}", f"b{k + 1}", "c1", [rod, 0, 0], at))
-    return feasid.Robot(bodies, (0, -9.81, 0)).with_loops(loops, active, start)
-
-
-@pytest.mark.sampled(0.34)
-@pytest.mark.parametrize(("angle", "letter"), [(0.56, "a"), (0.7, "a"), (0.05, "b")])
-def test_motors_are_independent_near_a_singularity_too(angle, letter):
-    motors = tuple(f"{letter}{k}" for k in (1, 2, 3))
-    robot = three_rrr(angle, motors)
+    robot = feasid.Robot(bodies, (0, -9.81, 0)).with_loops(loops, motors, start)
     assert robot.coordinates == motors
     if angle == 0.7:
         assert base_parameters(robot).size == 19

@@ -26,20 +26,15 @@ def described():
     return robot.with_values(np.tile(BODY, 2))
 
 
-def truth_of(robot, extra, body="2"):
-    """The description's inertials, usual friction, and further coefficients of one body's joint."""
+def log_with(terms, extra, seed=0, noise=0.005, features=None):
+    words = ("viscous", "coulomb", "offset", *terms)
+    robot = described().with_joint_terms(words, True, features=features).with_transition(0.005)
     values = robot.values.copy()
     for k, drive in enumerate(robot.drives):
         for symbol, column in robot.drive_columns(k).items():
             usual = {"Ia": 0.2, "fv": 1.0, "fc": 1.5}.get(symbol, 0.0)
-            values[column] = extra.get(symbol, usual) if drive.name == body else usual
-    return values
-
-
-def log_with(terms, extra, seed=0, noise=0.005, features=None):
-    words = ("viscous", "coulomb", "offset", *terms)
-    robot = described().with_joint_terms(words, True, features=features).with_transition(0.005)
-    return simulate(robot, truth_of(robot, extra), seed, samples=SAMPLES, noise=noise)
+            values[column] = extra.get(symbol, usual) if drive.name == "2" else usual
+    return simulate(robot, values, seed, samples=SAMPLES, noise=noise)
 
 
 @pytest.fixture(scope="module", params=TERMS)

@@ -152,23 +152,18 @@ def test_command_names_mistakes(tmp_path, monkeypatch, capsys, arguments, messag
     assert not (tmp_path / "m.csv").exists()
 
 
-def between_points(path, joints):
-    """The controller's polynomials of degree five between a message's points, by SciPy."""
-    yaml = pytest.importorskip("yaml")
-    points = yaml.safe_load(path.read_text())["points"]
-    t = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in points]
-    kinds = ("positions", "velocities", "accelerations")
-    values = np.array([[p[kind] for kind in kinds] for p in points])
-    return t, BPoly.from_derivatives(t, values)
-
-
 ROUNDING = 1e-6  # of times in nanoseconds and numbers in twelve decimals, per s^2
 
 
 def test_limits_hold_between_the_points_of_a_message(motion, tmp_path):
     path = tmp_path / "motion.yaml"
     motion.to_ros(path, rate=60.0)
-    t, curves = between_points(path, motion.robot.joints)
+    yaml = pytest.importorskip("yaml")
+    points = yaml.safe_load(path.read_text())["points"]
+    t = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in points]
+    kinds = ("positions", "velocities", "accelerations")
+    values = np.array([[p[kind] for kind in kinds] for p in points])
+    curves = BPoly.from_derivatives(t, values)
     dense = np.linspace(t[0], t[-1], 20_011)
     for order, (low, high) in enumerate(motion.bounds.derivative_limits[:3]):
         values = curves(dense, nu=order)

@@ -221,14 +221,6 @@ def test_malformed_answers_of_solvers_are_one_more_refused_attempt(kind):
     verdict = check(BASE.K @ TRUTH, BASE, solver=malformed(kind))
     assert verdict.feasible in (None, True)  # the point from which a search starts may do
     assert all(not a.accepted for a in verdict.attempts)
-    best, attempts = solve.solve_verified(
-        _program(), lambda raw: pytest.fail("judged"), malformed(kind)
-    )
-    assert best is None
-    assert len(attempts) == 1
-
-
-def _program():
     from feasid.parameters.feasibility.constraints.units import problem_units
     from feasid.parameters.feasibility.proof.decide import solutions_of_equations
     from feasid.parameters.feasibility.reference import reference_model
@@ -237,7 +229,13 @@ def _program():
     scale = problem_units(ROBOT, feasible, BASE.K, BASE.K @ TRUTH)
     reference = reference_model(ROBOT, scale).delta
     start, along = solutions_of_equations(BASE.K, BASE.K @ TRUTH, scale.parameters, reference)
-    return problems.feasibility_test(problems.virtual(feasible, scale, start, along))
+    best, attempts = solve.solve_verified(
+        problems.feasibility_test(problems.virtual(feasible, scale, start, along)),
+        lambda raw: pytest.fail("judged"),
+        malformed(kind),
+    )
+    assert best is None
+    assert len(attempts) == 1
 
 
 def test_explanations_fit_on_a_screen():

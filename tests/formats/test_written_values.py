@@ -21,24 +21,19 @@ CHAIN = """<mujoco model="chain"><compiler angle="radian"/><worldbody>
 </worldbody></mujoco>"""
 
 
-def with_tiny_values(robot, value):
-    """Friction, drive inertia, and products of inertia of this size."""
-    robot = robot.with_joint_terms(("viscous", "coulomb"), drive_inertia=True)
+@pytest.mark.parametrize("value", TINY)
+@pytest.mark.parametrize("own", [True, False], ids=["own text", "new file"])
+@pytest.mark.parametrize(("text", "suffix"), [(ARM, "urdf"), (CHAIN, "xml")], ids=["urdf", "mjcf"])
+def test_values_below_the_readers_limit_are_written_as_zero(text, suffix, own, value, tmp_path):
+    read = feasid.load_robot(text)
+    robot = read.with_joint_terms(("viscous", "coulomb"), drive_inertia=True)
     drives = tuple(replace(d, values=np.full(len(d.symbols), abs(value))) for d in robot.drives)
     bodies = []
     for body in robot.bodies:
         ten = np.array([0.02, 0, 0, 0.03, 0, 0.025, 0, 0, 0, 1.0])
         ten[[1, 2, 4, 6]] = value
         bodies.append(body if body.massless else replace(body, inertial=ten, members=()))
-    return replace(robot, bodies=tuple(bodies), drives=drives)
-
-
-@pytest.mark.parametrize("value", TINY)
-@pytest.mark.parametrize("own", [True, False], ids=["own text", "new file"])
-@pytest.mark.parametrize(("text", "suffix"), [(ARM, "urdf"), (CHAIN, "xml")], ids=["urdf", "mjcf"])
-def test_values_below_the_readers_limit_are_written_as_zero(text, suffix, own, value, tmp_path):
-    read = feasid.load_robot(text)
-    robot = with_tiny_values(read, value)
+    robot = replace(robot, bodies=tuple(bodies), drives=drives)
     if not own:
         robot = replace(robot, source=None)
     elif read.bodies[0].members:

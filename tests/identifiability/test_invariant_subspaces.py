@@ -40,16 +40,6 @@ def rate_of_parameters(screw):
     return parameter_rate(screw) * ROOT2 / ROOT2[:, None]
 
 
-def span_of_powers(a, x):
-    """Ctrb(a, x), its columns scaled to unit size."""
-    columns = [x]
-    for _ in range(len(a) - 1):
-        columns.append(a @ columns[-1])
-    sizes = [np.linalg.norm(c, axis=0) for c in columns]
-    sizes = [np.where(s > RANK, s, np.inf) for s in sizes]  # a power that vanishes is rounding
-    return np.hstack([c / s for c, s in zip(columns, sizes, strict=True)])
-
-
 def same_span(a, b):
     ranks = [np.linalg.matrix_rank(m, tol=RANK) for m in (a, b, np.hstack([a, b]))]
     return ranks[0] == ranks[1] == ranks[2]
@@ -135,7 +125,14 @@ def test_invariant_subspaces_spans_are_those_of_the_controllability_matrix(turns
         starts = [*np.eye(len(a))[:, :, None], rng.standard_normal((len(a), 2))]
         starts.append(np.linalg.svd(a)[2][-1][:, None])  # one that the motion leaves alone
         for x in starts:
-            assert same_span(invariant_subspace(x, [spectrum.screw_action()]), span_of_powers(a, x))
+            columns = [x]
+            for _ in range(len(a) - 1):
+                columns.append(a @ columns[-1])
+            sizes = [np.linalg.norm(c, axis=0) for c in columns]
+            # A power that vanishes is rounding.
+            sizes = [np.where(s > RANK, s, np.inf) for s in sizes]
+            powers = np.hstack([c / s for c, s in zip(columns, sizes, strict=True)])
+            assert same_span(invariant_subspace(x, [spectrum.screw_action()]), powers)
 
 
 def test_two_axes_span_what_the_switched_system_reaches():

@@ -123,19 +123,15 @@ def test_a_tiny_offset_is_no_length_scale(offset, order):
 # -- held joints ------------------------------------------------------------------------------
 
 
-def held_case(seed):
+def compare_held(seed):
+    """Whether the count was given, and right."""
     rng = np.random.default_rng([20, seed])
     mechanism = random_mechanism(rng, largest=8)
     n = len(mechanism.joints)
     some = sorted(rng.choice(n, size=rng.integers(1, n + 1), replace=False).tolist())
     held = sorted(rng.choice(n, size=rng.integers(0, n), replace=False).tolist())
     some = list(range(n)) if rng.random() < 0.3 else some
-    return mechanism, some, held, bool(rng.random() < 0.25)
-
-
-def compare_held(seed):
-    """Whether the count was given, and right."""
-    mechanism, some, held, static = held_case(seed)
+    static = bool(rng.random() < 0.25)
     robot = mechanism.robot()
     names = robot.joints
     try:

@@ -132,16 +132,15 @@ def test_a_load_is_a_possible_body_and_goes_onto_the_description():
     assert "exact rational arithmetic" in found.verified
 
 
-def with_sensor(seconds=20.0, mass=1.3, centre=(0.01, -0.02, 0.07)):
-    """Two joints and a load behind a sensor that is turned and shifted, moved by MuJoCo."""
+def test_a_load_behind_a_wrist_sensor():
     mujoco = pytest.importorskip("mujoco")
     rng = np.random.default_rng(5)
     turn, shift = random_rotation(rng), np.array([0.02, 0.01, 0.05])
     quat = np.empty(4)
     mujoco.mju_mat2Quat(quat, turn.ravel())
-    c = turn.T @ (np.array(centre) - shift)
-    spin = turn.T @ (mass * np.diag([8e-4, 1e-3, 1.2e-3])) @ turn
-    load = inertial(inertia.from_mass_com_inertia(mass, c, spin))
+    c = turn.T @ (np.array([0.01, -0.02, 0.07]) - shift)
+    spin = turn.T @ (1.3 * np.diag([8e-4, 1e-3, 1.2e-3])) @ turn
+    load = inertial(inertia.from_mass_com_inertia(1.3, c, spin))
     text = f"""<mujoco><worldbody>
       <body name="b0"><inertial pos="0 0 .1" mass="2" diaginertia=".02 .02 .01"/>
       <joint axis="0 0 1"/>
@@ -153,7 +152,7 @@ def with_sensor(seconds=20.0, mass=1.3, centre=(0.01, -0.02, 0.07)):
         </body></body></body></worldbody>
       <sensor><force site="s"/><torque site="s"/></sensor></mujoco>"""
     model, robot = mujoco.MjModel.from_xml_string(text), feasid.load_robot(text)
-    t = np.arange(0, seconds, 0.004)
+    t = np.arange(0, 20.0, 0.004)
     w = np.array([0.7, 1.1, 1.9])
     q, dq = np.sin(w * t[:, None]) * 1.2, w * np.cos(w * t[:, None]) * 1.2
     ddq = -(w**2) * q
@@ -167,11 +166,6 @@ def with_sensor(seconds=20.0, mass=1.3, centre=(0.01, -0.02, 0.07)):
     felt += 0.01 * felt.std(axis=0) * rng.normal(size=felt.shape)
     log = log_frame(t, robot.joints, q=q)
     log[["fx", "fy", "fz", "tx", "ty", "tz"]] = felt
-    return log, robot, turn, shift
-
-
-def test_a_load_behind_a_wrist_sensor():
-    log, robot, turn, shift = with_sensor()
     found = feasid.payload_from_wrench(log, robot, rotation=turn, position=shift)
     assert abs(found.mass / 1.3 - 1) < MASS_ERROR
     assert np.linalg.norm(found.centre - [0.01, -0.02, 0.07]) < CENTRE_ERROR

@@ -286,17 +286,12 @@ def remedies(error, currents):
     for word in ("columns", "units"):
         if match := re.search(rf"{word}=(\{{.*?\}})(?=$|[^'\w}}])", str(error)):
             text = match[1].replace("2 * numpy.pi / 4096", repr(2 * np.pi / COUNTS))
-            options[word] = with_answers(text, currents)
+            known = ast.literal_eval(text)
+            answers = {"q": "deg", "tau": "Nm", "cmd": "deg"}
+            if currents:
+                answers |= {f"tau_{j}": float(k) for j, k in zip(JOINTS, CONSTANTS, strict=True)}
+            options[word] = {k: answers[k] if v is ... else v for k, v in known.items()}
     return options
-
-
-def with_answers(text, currents):
-    """A printed mapping, with what only the owner of the robot knows in place of its dots."""
-    known = ast.literal_eval(text)
-    answers = {"q": "deg", "tau": "Nm", "cmd": "deg"}
-    if currents:
-        answers |= {f"tau_{j}": float(k) for j, k in zip(JOINTS, CONSTANTS, strict=True)}
-    return {k: answers[k] if v is ... else v for k, v in known.items()}
 
 
 @pytest.mark.sampled(0.34)

@@ -534,8 +534,8 @@ PINNED = {
 }
 
 
-def faulty_samples():
-    """Friction that jumps, samples that are missing, repeated or out of order, and a rest."""
+@pytest.mark.parametrize("name", PINNED)
+def test_estimates_decisions_and_changes(name):
     q, tau = log_of_changing_friction(ROWS, lambda t: np.where(t > 12.0, 1.8, 1.0))
     q, tau, t = q.copy(), tau.copy(), np.arange(ROWS) / RATE
     t[300:] += 0.011
@@ -545,12 +545,7 @@ def faulty_samples():
     tau[1200:1230, 1] = tau[1200, 1]
     still = 1e-7 * np.random.default_rng(0).standard_normal((400, q.shape[1]))
     q[3600:], tau[3600:] = q[3600] + still, tau[3600] + still
-    return q, tau, np.gradient(q, 1 / RATE, axis=0), t
-
-
-@pytest.mark.parametrize("name", PINNED)
-def test_estimates_decisions_and_changes(name):
-    q, tau, dq, t = faulty_samples()
+    dq = np.gradient(q, 1 / RATE, axis=0)
     given = {k: v for k, v in PINNED[name].items() if v is not None}
     fit = feasid.OnlineFit(base().robot, RATE, base=base(), **given)
     found = []

@@ -235,23 +235,18 @@ def test_the_correction_is_feasible_and_worse_than_feasible_least_squares():
 CONFIGURATIONS = 10_000
 
 
-def smallest_mass_matrix_eigenvalues(betas):
-    """For each of `betas`, over random configurations; M from unit accelerations at rest."""
+def test_mass_matrices_are_positive_definite_exactly_when_feasible():
+    """The paper's double check, Section 5.2.4."""
+    feasible = [wam.estimate("feasible_bounded"), bounded_fit().beta, corrected().beta]
     arm, base, _ = identification()
     still = arm.with_gravity((0.0, 0.0, 0.0))
     q = np.random.default_rng(0).uniform(-np.pi, np.pi, size=(CONFIGURATIONS, arm.dof))
     columns = [int(c) for c in base.independent]
     friction = [arm.parameter_names[c][1] in ("fv", "fc", "fo") for c in columns]
-    inertial = np.where(friction, 0.0, betas).T
+    inertial = np.where(friction, 0.0, [*feasible, wam.estimate("ols")]).T
     pushes = [np.tile(push, (CONFIGURATIONS, 1)) for push in np.eye(arm.dof)]
     M = np.stack([regressor(still, q, 0 * q, p, columns=columns) @ inertial for p in pushes], 2)
     assert np.abs(M - M.swapaxes(1, 2)).max() < 1e-12 * np.abs(M).max()
-    return np.linalg.eigvalsh(M.transpose(3, 0, 1, 2)).min(axis=(1, 2))
-
-
-def test_mass_matrices_are_positive_definite_exactly_when_feasible():
-    """The paper's double check, Section 5.2.4."""
-    feasible = [wam.estimate("feasible_bounded"), bounded_fit().beta, corrected().beta]
-    *smallest, of_ols = smallest_mass_matrix_eigenvalues([*feasible, wam.estimate("ols")])
+    *smallest, of_ols = np.linalg.eigvalsh(M.transpose(3, 0, 1, 2)).min(axis=(1, 2))
     assert min(smallest) > 0
     assert of_ols < 0

@@ -47,8 +47,17 @@ WEAK_PULLS = 1e-3
 """Between residuals of Clarabel and of SCS, which may not reach programs with weaker pulls."""
 
 
-def least_squares_agree(seed):
-    """FBPE-OLS in CVXPY is between the proved floor and the verified answer."""
+def accuracy(program):
+    """How exactly a plain solve states the optimum, by its own status."""
+    return COST if program.problem.status == "optimal" else REDUCED
+
+
+def bounded(robot):
+    return {"mass": {body.name: (None, HEAVIEST) for body in robot.bodies}}
+
+
+@pytest.mark.parametrize("seed", some([*range(60), 148], 0, 1))
+def test_programs_of_fit_and_correction_agree_with_verified_answers(seed):
     base, R, rho, _ = noisy(seed)
     size = np.linalg.norm(rho)
     for bounds, tolerance in (({}, PULLED), (bounded(base.robot), COST)):
@@ -62,19 +71,6 @@ def least_squares_agree(seed):
         floor = np.sqrt(fit.floor) / size
         assert floor - accuracy(program) < program.problem.value < residual + accuracy(program)
         assert residual - program.problem.value < tolerance
-
-
-def accuracy(program):
-    """How exactly a plain solve states the optimum, by its own status."""
-    return COST if program.problem.status == "optimal" else REDUCED
-
-
-def bounded(robot):
-    return {"mass": {body.name: (None, HEAVIEST) for body in robot.bodies}}
-
-
-def corrections_agree(seed):
-    """BPFC in CVXPY has the distance of the verified correction."""
     base, _, _, truth = noisy(seed, bodies=2)
     wrong = truth.copy()
     wrong[base.robot.inertial_columns[1, :6]] -= 0.2
@@ -91,12 +87,6 @@ def corrections_agree(seed):
         short = SHORT if share else 0.0
         assert distance - done.gap - within < value < (1 + short) * distance + within
         assert distance - value < COST + share * distance
-
-
-@pytest.mark.parametrize("seed", some([*range(60), 148], 0, 1))
-def test_programs_of_fit_and_correction_agree_with_verified_answers(seed):
-    least_squares_agree(seed)
-    corrections_agree(seed)
 
 
 def test_new_data_are_new_values_of_parameters():

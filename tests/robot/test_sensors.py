@@ -17,10 +17,6 @@ from feasid.robot.variants import with_force_sensor
 RANK = 1e-9  # singular values of a random regressor, relative: rounding is 1e-15
 
 
-def columns_of_others(robot, sensor):
-    return [k for k, (body, _) in enumerate(robot.parameter_names) if body != sensor]
-
-
 @pytest.mark.parametrize("rotors", [False, True])
 @pytest.mark.parametrize("carries", [None, "1", "4", "7"])
 def test_joints_feel_the_same_as_without_a_sensor(carries, rotors):
@@ -35,7 +31,8 @@ def test_joints_feel_the_same_as_without_a_sensor(carries, rotors):
     rest = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[own])
     motion = np.zeros((3, 8, robot.dof))
     motion[:, :, rest] = rng.normal(size=(3, 8, plain.dof))
-    ours = feasid.regressor(robot, *motion)[:, rest][:, :, columns_of_others(robot, "force_sensor")]
+    others = [k for k, (body, _) in enumerate(robot.parameter_names) if body != "force_sensor"]
+    ours = feasid.regressor(robot, *motion)[:, rest][:, :, others]
     np.testing.assert_allclose(ours, feasid.regressor(plain, *motion[:, :, rest]), atol=1e-10)
 
 

@@ -114,13 +114,6 @@ def column(robot, symbol):
     return robot.drive_columns(0)[symbol]
 
 
-def values_of(robot, symbol, value):
-    """All standard parameters zero but one."""
-    out = np.zeros(robot.size)
-    out[column(robot, symbol)] = value
-    return out
-
-
 @pytest.mark.parametrize("transition", [0.0, TRANSITION])
 @pytest.mark.parametrize("symbol", SYMBOLS)
 def test_factor(symbol, transition):
@@ -142,7 +135,9 @@ def test_regressor_and_inverse_dynamics(symbol):
     Y = feasid.regressor(robot, q, dq, ddq)[:, :, column(robot, symbol)]
     np.testing.assert_allclose(Y[:, 0], wanted, rtol=1e-10, atol=ROUNDING)
     assert not Y[:, 1].any()
-    torque = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=values_of(robot, symbol, 2.0))
+    values = np.zeros(robot.size)
+    values[column(robot, symbol)] = 2.0
+    torque = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=values)
     np.testing.assert_allclose(torque[:, 0], 2 * wanted, rtol=1e-10, atol=ROUNDING)
 
 

@@ -80,10 +80,6 @@ def of_combination(number, size):
 SHAPES = {f.__name__: f for f in (of_point, of_rows, of_constraints, of_combination)}
 
 
-def text_of(shape, number, size):
-    return json.dumps(signed(SHAPES[shape](NUMBERS[number], size)))
-
-
 def seconds_of_sums():
     """What fractions cost on this machine at this time."""
     begun, total = time.process_time(), Fraction(0)
@@ -106,7 +102,7 @@ def cost_until_refused(text):
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_certificate_costs_little(shape, number, size):
-    text = text_of(shape, number, size)
+    text = json.dumps(signed(SHAPES[shape](NUMBERS[number], size)))
     assert cost_until_refused(text) < COST * (1 if size == SIZE else 3)
 
 

@@ -214,14 +214,10 @@ def test_rows_at_mechanical_stops_are_left_out():
     assert unused > 0.05 * len(world.log)
     assert "at its mechanical stop" in " ".join(fit.notes)
     assert fit.quality.level == "good"
-    endless = make_limitless(world.robot)
+    bodies = [replace(body, limits=type(body.limits)()) for body in world.robot.bodies]
+    endless = replace(world.robot, bodies=tuple(bodies))
     with_stops = feasid.fit(world.log, endless, command="position", **QUICK)
     assert with_stops.quality.level != "good"
-
-
-def make_limitless(robot):
-    bodies = [replace(body, limits=type(body.limits)()) for body in robot.bodies]
-    return replace(robot, bodies=tuple(bodies))
 
 
 def test_servos_read_commands_as_torques(world, fit):
