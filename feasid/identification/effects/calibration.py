@@ -21,7 +21,7 @@ from feasid.core.notes import Note
 from feasid.identification.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.identification.effects.corrections import LogCorrection, usual_widths, wide_widths
 from feasid.identification.effects.joint_terms import friction_by_drive
-from feasid.identification.effects.table import EffectAt, EffectResult, why_assumed
+from feasid.identification.effects.table import ASSUMED, TOLD, EffectAt, EffectResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -275,6 +275,7 @@ def allow(
         part = slice(start, start := start + e.effect.size)
         deviation = np.sqrt(np.diag(covariance)[part])
         value = corrected.get(e, mean[part])
+        narrower = (deviation**2 < (1.0 - TOLD) * prior[part] ** 2).any()
         entries.append(
             EffectResult(
                 e,
@@ -283,7 +284,7 @@ def allow(
                 tuple(map(float, deviation)),
                 gains.get(EffectAt(e.kind, e.joint), 0.0),
                 entered=e in corrected,
-                why="" if e in corrected else why_assumed(deviation, prior[part]),
+                why="" if e in corrected or narrower else ASSUMED,
                 alternatives=alike.get(e, ()),
             )
         )

@@ -60,11 +60,6 @@ ASSUMED = "assumed to be right, the log does not tell it"
 TOLD = 0.1  #: Share of a prior's variance that a log must take away to tell an error.
 
 
-def why_assumed(deviation: Array, prior: Array) -> str:
-    """`ASSUMED` where the log leaves all deviations (k,) of an error as wide as those before it."""
-    return "" if (deviation**2 < (1.0 - TOLD) * prior**2).any() else ASSUMED
-
-
 @dataclass(frozen=True, eq=False)
 class EffectResult:
     """What a log shows of an effect at a joint, and whether the fit has it."""
