@@ -247,11 +247,12 @@ def _refuse_absent_joints(
         if alike and "t" not in df and (time := find_growing_column(df)) is not None:
             alike = {"t": time, **alike}
         example = {"q": "position_{}", "tau": "effort_{}"}
-        skipped = [f" ({note})" for note in df.attrs.get("notes", ()) if note.code == "skipped"]
+        notes = [n for n in df.attrs.get("notes", ()) if getattr(n, "code", "") == "skipped"]
         raise LogError(
             f"the log has no column of any joint: expected {' and '.join(expected)} and so on "
-            f"by joint name or number; it has {_join_columns(df.columns)}{''.join(skipped)}. Map "
-            f"other names with {'' if alike else 'for example '}columns={alike or example}"
+            f"by joint name or number; it has {_join_columns(df.columns)}"
+            f"{''.join(f' ({n})' for n in notes)}. Map other names with "
+            f"{'' if alike else 'for example '}columns={alike or example}"
             f"{_torque_constant_hint(alike, names)}",
             joint=absent[0],
             column=expected[0],

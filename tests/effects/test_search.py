@@ -1,11 +1,13 @@
 """What the search does on Gram matrices is least squares on the rows themselves."""
 
+import os
 import tracemalloc
 
 import numpy as np
 import pytest
 
-from feasid.identification.effects.gram import WIDTH, BlockGrams, JointGram
+from feasid.core.errors import LimitError
+from feasid.identification.effects.gram import WIDTH, BlockGrams, JointGram, require_memory
 from feasid.identification.effects.search import EffectSearch, _Folds
 from feasid.identification.effects.table import EffectAt
 
@@ -127,3 +129,10 @@ def test_held_out_errors_are_those_of_the_rows():
     for k, X in enumerate(rows):
         missed = (X @ raw[grams.joints[k].places]) ** 2
         np.testing.assert_allclose(found[:, k], missed.reshape(BLOCKS, ROWS).sum(axis=1))
+
+
+def test_a_search_that_the_memory_does_not_hold_is_refused_before_it_is_full(monkeypatch):
+    require_memory(1e9, 7)
+    monkeypatch.setattr(os, "sysconf", lambda name: 2**10)
+    with pytest.raises(LimitError, match="60 joints needs about 14 GB, and the"):
+        require_memory(14e9, 60)

@@ -57,8 +57,6 @@ def test_a_new_prior_is_used_by_its_name(robot, monkeypatch):
 
 def test_a_name_that_nobody_registered_is_refused_with_the_nearest(robot):
     log = reduced(robot, 0, 100)
-    with pytest.raises(InputError, match="prior"):
-        feasid.fit(log, robot, prior=3.0)
     with pytest.raises(InputError, match="prior='euclidean' needs a number as prior_weight"):
         feasid.fit(log, robot, prior="euclidean", diagnose=False)
     with pytest.raises(InputError, match="has no effect without prior='entropic'"):

@@ -9,6 +9,7 @@ identity, so that no direction that the log leaves open is inverted.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
+from feasid.core.errors import LimitError
 from feasid.identification.effects.corrected_log import CorrectedLog
 from feasid.identification.effects.table import EFFECTS, EffectAt, columns_of
 from feasid.identification.estimation.noise import Noise
@@ -37,6 +39,7 @@ WIDTH = 3.0
 same on real logs (.914 against .904 of the errors without them) and in simulation."""
 
 ROUNDING = 1e-13  #: Rounding of sums of products, as a share of the products' sizes.
+SEARCH_SHARE = 4.0  #: Memory of a search over that of its products by block.
 TINY = 1e-7  #: Share of the largest column of an effect below which a column is rounding.
 
 
@@ -229,6 +232,8 @@ class BlockGrams:
         every = np.sort(when[rows.joint == rows.joints[0]])
         place = np.searchsorted(every, when - 1e-9)
         block = np.minimum(place * count // len(every), count - 1).astype(np.intp)
+        widths = [len(rows.supports[j]) + len(own_places[j]) + 1 for j in rows.joints]
+        require_memory(SEARCH_SHARE * 8.0 * count * sum(width**2 for width in widths), len(widths))
         residual = trial.torque - rows.regressor @ trial.beta
         joints = []
         for j in rows.joints:
@@ -239,6 +244,20 @@ class BlockGrams:
             grams = [x.T @ x for x in (X[block[own] == b] for b in range(count))]
             joints.append(JointGram(j, places, np.array(grams), len(X)))
         return cls(joints, items, np.concatenate([np.zeros(0), *scales]), root)
+
+
+def require_memory(needed: float, joints: int) -> None:
+    """Refuse a search that the machine's memory [bytes] does not hold, before it is full."""
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", ()):
+        return  # Windows
+    there = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        raise LimitError(
+            f"a search for effects of {joints} joints needs about {needed / 1e9:.2g} GB, and the "
+            f"machine has {there / 1e9:.2g} GB: fit feasid.reduce(log, robot), of which joint "
+            "terms alone are searched",
+            needed=needed,
+        )
 
 
 def fold_grams(
