@@ -75,7 +75,7 @@ html_theme_options = {
 html_logo = "_static/logo.svg"
 html_math_renderer = "mathml"
 ALONE = ("start", "choose", "faq", "comparison", "troubleshooting", "changelog", "citing", "more")
-ALONE += ("gallery", "cheatsheet")
+ALONE += ("gallery", "cheatsheet", "codes")
 html_sidebars = {page: [] for page in ALONE}
 """Pages without neighbours; a bar without entries would take a quarter of the width."""
 

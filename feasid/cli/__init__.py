@@ -55,6 +55,7 @@ GROUPS = {
         "export": "generate C code: dynamics, mass matrix, regressor",
     },
     "other": {
+        "explain": "say what the code of a finding means, and what to do",
         "verify": "verify a certificate without a solver",
         "completion": "print a completion script for bash, zsh or fish",
     },

@@ -113,7 +113,7 @@ def run_reduce(arguments: argparse.Namespace) -> int:
         total.save(arguments.out, overwrite=replaces)
     with redirect_sentences(arguments.json):
         for note in total.notes:
-            print(f"  - {spell_as_arguments(str(note))}")
+            print(f"  - {spell_as_arguments(note.with_code)}")
         print(f"wrote {arguments.out}: {total.samples} samples of {len(total.sources)} log(s)")
     for failure in failed:
         print(f"feasid: left out {failure.log}: {failure.message}", file=sys.stderr)

@@ -59,11 +59,8 @@ def run_show(arguments: argparse.Namespace) -> int:
         )
     else:
         print_display(replace(model.display(), more=""))
-        print(
-            f"\n{spell_as_arguments(str(model.summary()))}"
-            if arguments.verbose
-            else model.version_line
-        )
+        text = f"\n{model.summary()}" if arguments.verbose else model.version_line
+        print(spell_as_arguments(text))
         print(CERTIFICATE[holds])
     return {True: 0, False: 1, None: 3}[holds]
 
@@ -82,12 +79,10 @@ def run_errors(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json("errors", {"errors": {log: errors_as_data(e) for log, e in found.items()}})
         return 0
-    columns = {"fitted": model.relative_error, **found}
-    width = max(len(str(j)) for j in model.relative_error.index)
-    print(f"{'':{width}}  " + "  ".join(f"{name:>12}" for name in columns))
-    for joint in model.relative_error.index:
-        cells = (f"{100 * e[joint]:11.2f}%".rjust(max(12, len(n))) for n, e in columns.items())
-        print(f"{joint:{width}}  " + "  ".join(cells))
+    import pandas as pd
+
+    table = 100 * pd.DataFrame({"fitted": model.relative_error, **found}).rename_axis(None)
+    print(table.to_string(float_format="{:.2f}%".format))
     for log, errors in found.items():
         if errors.attrs.get("leakage"):
             print(f"{log}: {errors.attrs['leakage']}")

@@ -41,6 +41,12 @@ class Note(str):
         note.values = values
         return note
 
+    @property
+    def with_code(self) -> str:
+        """The sentence with its code, which ``feasid explain`` explains, behind the first line."""
+        first, *others = self.splitlines()
+        return "\n".join([f"{first} [{self.code}]" if self.code else first, *others])
+
 
 def as_notes(items: Iterable[str]) -> tuple[Note, ...]:
     """Each note once, in order; plain strings become notes without a code."""

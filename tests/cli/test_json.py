@@ -28,6 +28,7 @@ ORDERS = {
     "reduce": ["log.csv", "test.csv", *ROBOT, "--out", "both.reduced"],
     "demo": ["--out", "kinova.xml"],
     "diagnose": ["log.csv", *ROBOT],
+    "explain": ["short"],
     "payload": ["log.csv", "--without", "test.csv", *ROBOT, "--out", "load.json"],
     "torque-constants": ["log.csv", *ROBOT, "--loaded", "test.csv", "--load", "known.json"],
     "fleet": ["robots", *ROBOT],

@@ -206,7 +206,7 @@ class ParameterRanges(Displayed, Sequence[Range]):
         text = self.table[["value", "lower", "upper", "mark", "limited"]].to_string(
             float_format="{:.4g}".format
         )
-        notes = [*map(str, self.notes), *self._conditions]
+        notes = [*(n.with_code for n in self.notes), *self._conditions]
         return "\n".join([self._title, text, *(f"  - {note}" for note in notes)])
 
     @property

@@ -174,7 +174,7 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
         _precision_text(fit, tables),
     ]
     if fit.notes:
-        lines = (f"  - {note}".replace("\n", "\n  ") for note in fit.notes)
+        lines = (f"  - {n.with_code}".replace("\n", "\n  ") for n in fit.notes)
         sections.append("notes\n" + "\n".join(lines))
     return Summary("\n\n".join(map(str, sections)), tables)
 
@@ -401,9 +401,9 @@ def display(fit: FittedModel, test: Any = None) -> Display:
     troubles = ["DO NOT USE THIS MODEL."] if refused else []
     # What contradicts the fit, and mistakes of the log; lines of uses say what they grade.
     graded = {"gravity compensation", "feed-forward"}
-    troubles += [str(n) for n in fit.notes if n.code in REJECTED]
-    troubles += [str(n) for n in fit.notes if n.values.get("level") == "error"]
-    troubles += [str(r) for r in fit.quality.reasons if r.code not in graded]
+    troubles += [n.with_code for n in fit.notes if n.code in REJECTED]
+    troubles += [n.with_code for n in fit.notes if n.values.get("level") == "error"]
+    troubles += [r.with_code for r in fit.quality.reasons if r.code not in graded]
     notes = [f"{len(fit.notes)} note{'s' if len(fit.notes) > 1 else ''} on what was assumed, "
              "derived and left out: fit.notes"] if fit.notes else []  # fmt: skip
     return Display(
@@ -430,8 +430,8 @@ def _use_measures(fit: FittedModel) -> list[Measure]:
 
 
 def _remarks(fit: FittedModel) -> list[str]:
-    warned = [str(n) for n in fit.notes if n.values.get("level") == "warning"]
-    shown = {str(r) for r in fit.quality.reasons}
+    warned = [n.with_code for n in fit.notes if n.values.get("level") == "warning"]
+    shown = {r.with_code for r in fit.quality.reasons}
     return [*remarks(fit.evidence), *_blind_text(fit), *(w for w in warned if w not in shown)]
 
 
