@@ -131,9 +131,9 @@ def _run_command(argv: list[str], written: Journal) -> int:
         sys.stdout.flush()
         return status
     except (FeasidError, MemoryError) as error:
-        from feasid.cli.output import spell_as_arguments
+        from feasid.cli.output import spell_error
 
-        print("feasid: error:", spell_as_arguments(str(error) or "no memory"), file=sys.stderr)
+        print("feasid: error:", spell_error(str(error) or "no memory", argv), file=sys.stderr)
         _remove_outputs(written)
         return EXIT_ERROR
     except KeyboardInterrupt as error:

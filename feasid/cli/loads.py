@@ -50,12 +50,15 @@ def run_payload(arguments: argparse.Namespace) -> int:
     inputs = [*arguments.loaded, *(arguments.without or ()), arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, LoadOptions, "feasid payload")
+    from feasid.applications.loads.controllers import require_maker
     from feasid.applications.loads.payload import payload, payload_from_wrench
     from feasid.identification.regression.reduce import open_sources
     from feasid.options.complete import check_options
 
     if arguments.sensor:
         options = check_options(LogOptions, options, "feasid payload --sensor")
+    if arguments.controller:
+        require_maker(arguments.controller)
     robot = read_robot(arguments)
     if arguments.sensor:
         if len(arguments.loaded) > 1:

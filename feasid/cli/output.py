@@ -14,7 +14,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
@@ -181,6 +181,22 @@ def spell_as_arguments(text: str) -> str:
             out.append(argument_name(name) if "_" in name else name)
         at = end
     return "".join([*out, text[at:]])
+
+
+TYPED = {r"True or False": "yes or no", "True": "yes", "False": "no", "None": "none",
+         r"\(lower, upper\)": "LOWER,UPPER"}  # fmt: skip
+"""Values as Python and as a command has them."""
+
+
+def spell_error(message: str, words: Sequence[str]) -> str:
+    """An error's message about an argument and its values as they are typed, of these words."""
+    text = spell_as_arguments(message)
+    name, space, rest = text.partition(" ")
+    if any(word.partition("=")[0] == argument_name(name) for word in words):
+        text = f"{argument_name(name)}{space}{rest}"
+    for value, typed in TYPED.items() if text.startswith("--") else ():
+        text = re.sub(rf"(?<!['\w]){value}(?!['\w])", typed, text)
+    return text
 
 
 def _spell_argument(name: str, value: object) -> str:

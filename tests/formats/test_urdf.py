@@ -303,7 +303,7 @@ def test_truncated_files_name_the_open_element(length):
         ("<robot>&undefined;</robot>", "undefined entity"),
         ("<robot a='1' a='2'/>", "duplicate attribute"),
         ("<robot>\0</robot>", "not well-formed"),
-        ("not xml at all", "not well-formed"),
+        ("not xml at all", "begins with 'not xml at all'"),
         ("<robot/><robot/>", "junk"),
     ],
 )  # fmt: skip

@@ -85,7 +85,7 @@ def require_maker(maker: str) -> None:
     """Refuse a maker whose conventions are not known."""
     if maker not in CONVENTIONS:
         raise InputError(
-            f"maker must be one of {', '.join(CONVENTIONS)}, not {maker!r}"
+            f"no robot maker {maker!r}; there are {', '.join(CONVENTIONS)}"
             f"{did_you_mean(maker, CONVENTIONS)}"
         )
 

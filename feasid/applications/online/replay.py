@@ -16,6 +16,7 @@ from feasid.core.arguments import checked, checked_methods
 from feasid.core.charts import BLUE, GREEN, GREY, YELLOW, Chart, Panel, Series
 from feasid.core.errors import InputError, NotEnoughDataError, did_you_mean
 from feasid.core.figures import draw
+from feasid.core.progress import step
 from feasid.core.text import quote
 from feasid.logs.recording import Recording, read_signals
 from feasid.options.complete import check_options
@@ -112,6 +113,7 @@ class Replay:
 
 
 @checked
+@step("replaying the log")
 def replay(
     log: Any,
     robot: Robot | str | Path | None = None,

@@ -27,6 +27,7 @@ from feasid.core.charts import BLUE, GREY, RED, Chart, Panel, Series
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError, NotEnoughDataError
 from feasid.core.notes import Note
+from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.identification.assessment.compared_errors import fit_joint_terms
 from feasid.identification.estimation.noise import estimate_noise
@@ -283,6 +284,7 @@ def _gains_by_joint(robot: Robot, name: str, value: Any) -> Array:
 
 @checked
 @one_thread()
+@step("simulating")
 def simulate(
     robot: Robot | str | Path,
     log: Any,

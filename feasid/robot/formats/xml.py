@@ -24,7 +24,7 @@ import numpy as np
 from feasid.core.errors import DescriptionError, InputError, LimitError, SecurityError
 from feasid.core.exact.numbers import SMALLEST
 from feasid.core.files import read_whole
-from feasid.core.text import escape_markup, quote_attribute
+from feasid.core.text import escape_markup, quote, quote_attribute
 
 
 @dataclass(frozen=True)
@@ -321,6 +321,9 @@ class _Builder:
             last = self.open[-1] if self.open else None
             place = f", inside <{last.tag}> opened on line {last.line}" if last else ""
             what = f"not well-formed XML: {expat.ErrorString(error.code)}{place}"
+            if not utf8.lstrip().startswith(b"<"):
+                start = quote(utf8[:20].decode(errors="replace"))
+                what = f"no XML, as a robot's description is: it begins with {start}"
             raise DescriptionError(
                 f"{self.path}:{line}:{column}: {what}", path=self.path, line=line, column=column
             ) from error
