@@ -158,7 +158,8 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
         fitted = fit(recording, check.search.robot, diagnose=False, **options)
     except FeasidError as error:
         return [*found, Finding("unusable", "error", str(error))]
-    found += [Finding("calibrated", "note", str(note)) for note in fitted.calibration.notes]
+    found += [Finding("calibrated", "note", str(note), evidence="dynamics")
+              for note in fitted.calibration.notes]  # fmt: skip
     found += _coarse_finding(fitted, recording, check)
     found += _unexplained_joints(fitted) + _load_finding(fitted)
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)

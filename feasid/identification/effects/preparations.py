@@ -30,7 +30,7 @@ from feasid.logs.checks.signals import DEGREE, degrees_finding
 from feasid.logs.motion import Motion
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
-from feasid.robot.description import Robot
+from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics, regressor
 
 SAMPLES = 400
@@ -142,7 +142,7 @@ class JudgedLog:
     @cached_property
     def base_of_all_gravities(self) -> BaseParameters:
         """Base parameters under gravity along no axis: what they leave out, no gravity shows."""
-        size = float(np.linalg.norm(self.samples.robot.gravity))
+        size = _size_of_gravity(self.samples.robot)
         return base_parameters(self.samples.robot.with_gravity(size * ALONG_NO_AXIS))
 
     @cached_property
@@ -409,20 +409,25 @@ def _gravity_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, Decimate
     """Gravity along an axis of the base frame or between axes; only `load_robot` can change it.
 
     A base on a wall, on a ceiling or on a slope of 45 degrees. What is left of another slope is
-    small enough to be found as a tilt.
+    small enough to be found as a tilt. Without any gravity: torques from which it was subtracted.
     """
-    size = float(np.linalg.norm(samples.robot.gravity))
-    for axis in product((-1.0, 0.0, 1.0), repeat=3) if size else ():
-        if not any(axis):
-            continue
-        direction = size * np.array(axis) / np.linalg.norm(axis)
+    size = _size_of_gravity(samples.robot)
+    for axis in product((-1.0, 0.0, 1.0), repeat=3):
+        direction = size * np.array(axis) / max(np.linalg.norm(axis), 1.0)
         gravity = tuple(round(float(x), 2) + 0.0 for x in direction)
         if np.allclose(gravity, samples.robot.gravity, atol=0.1 * size):
             continue
         message = (
             f"gravity seems to point along {gravity} in the base frame, the description says "
             f"{tuple(round(float(x), 2) for x in samples.robot.gravity)}"
+            if any(axis)
+            else "the torques carry no weight: gravity was subtracted before they were logged"
         )
         finding = _make_finding("gravity", message, (), (), {}, gravity=gravity)
         finding = replace(finding, remedy=f"load_robot(..., gravity={gravity})")
         yield finding, replace(samples, robot=samples.robot.with_gravity(gravity))
+
+
+def _size_of_gravity(robot: Robot) -> float:
+    """Size of the description's gravity, or of the Earth's where it has none [m/s^2]."""
+    return float(np.linalg.norm(robot.gravity)) or float(np.linalg.norm(GRAVITY))

@@ -135,11 +135,15 @@ class Diagnosis(Displayed):
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The most severe findings first, those on columns before those on the model, then by gain."""
+    """The most severe findings first, those on columns before those on the model, then by gain.
+
+    Of notes those on the model come first: a load says more than a gap in time.
+    """
 
     def key(finding: Finding) -> tuple[int, bool, float]:
         lacks = finding.evidence == "dynamics" and not finding.columns
-        return LEVELS.index(finding.level), lacks, -(finding.gain or 0.0)
+        level = LEVELS.index(finding.level)
+        return level, lacks != (finding.level == "note"), -(finding.gain or 0.0)
 
     return tuple(sorted(findings, key=key))
 

@@ -296,7 +296,7 @@ def _dead_signal_finding(value: float, where: _ColumnPlace) -> Finding:
     place = f"{{{where.joint!r}: {value:g}}}"
     advice = {"q": f"lock the joint if it did not move: load_robot(..., lock={place})"}
     if measured:
-        advice["tau"] = f"without a torque sensor there, leave the joint out: measured={measured}"
+        advice["tau"] = f"leave a joint without motor or torque sensor out: measured={measured}"
     level = "error" if where.kind == "tau" else "warning"
     remedy = advice.get(where.kind, "check the sensor and the recording")
     options = {"measured": measured} if where.kind == "tau" and measured else {}

@@ -401,9 +401,13 @@ def display(fit: FittedModel, test: Any = None) -> Display:
     troubles = ["DO NOT USE THIS MODEL."] if refused else []
     # What contradicts the fit, and mistakes of the log; lines of uses say what they grade.
     graded = {"gravity compensation", "feed-forward"}
-    troubles += [n.with_code for n in fit.notes if n.code in REJECTED]
+    # Causes before consequences: what is wrong with the log, then what its model looks like.
     troubles += [n.with_code for n in fit.notes if n.values.get("level") == "error"]
-    troubles += [r.with_code for r in fit.quality.reasons if r.code not in graded]
+    troubles += [n.with_code for n in fit.notes if n.values.get("confirmed") and "level" in n.values]
+    reasons = [r for r in fit.quality.reasons if r.code not in graded]
+    troubles += [r.with_code for r in reasons if is_strong(r)]
+    troubles += [n.with_code for n in fit.notes if n.code in REJECTED]
+    troubles += [r.with_code for r in reasons]
     notes = [f"{len(fit.notes)} note{'s' if len(fit.notes) > 1 else ''} on what was assumed, "
              "derived and left out: fit.notes"] if fit.notes else []  # fmt: skip
     return Display(
