@@ -382,7 +382,7 @@ class FitOptions(
         Any,
         Option("value", "distance to the reference: entropic, euclidean (squared differences in "
                "SI), scaled (in units of each body), or a feasid.Prior such as "
-               "feasid.GaussianPrior.of(earlier_fit); None without one", "entropic", special=(None,),
+               "feasid.GaussianPrior.of(earlier_fit); None without", "entropic", special=(None,),
                form=forms.PRIOR, example="entropic"),
     ]  # fmt: skip
     prior_weight: Annotated[

@@ -413,7 +413,7 @@ def _gravity_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, Decimate
     """
     size = _size_of_gravity(samples.robot)
     for axis in product((-1.0, 0.0, 1.0), repeat=3):
-        direction = size * np.array(axis) / max(np.linalg.norm(axis), 1.0)
+        direction = size * np.array(axis) / max(float(np.linalg.norm(axis)), 1.0)
         gravity = tuple(round(float(x), 2) + 0.0 for x in direction)
         if np.allclose(gravity, samples.robot.gravity, atol=0.1 * size):
             continue

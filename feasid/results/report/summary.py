@@ -402,8 +402,9 @@ def display(fit: FittedModel, test: Any = None) -> Display:
     # What contradicts the fit, and mistakes of the log; lines of uses say what they grade.
     graded = {"gravity compensation", "feed-forward"}
     # Causes before consequences: what is wrong with the log, then what its model looks like.
-    troubles += [n.with_code for n in fit.notes if n.values.get("level") == "error"]
-    troubles += [n.with_code for n in fit.notes if n.values.get("confirmed") and "level" in n.values]
+    faults = [n for n in fit.notes if n.values.get("level")]
+    troubles += [n.with_code for n in faults if n.values["level"] == "error"]
+    troubles += [n.with_code for n in faults if n.values.get("confirmed")]
     reasons = [r for r in fit.quality.reasons if r.code not in graded]
     troubles += [r.with_code for r in reasons if is_strong(r)]
     troubles += [n.with_code for n in fit.notes if n.code in REJECTED]
