@@ -74,12 +74,27 @@ def test_an_error_ends_the_steps(quick):
     assert {line.split(",")[0] for line in lines} == {"third"}
 
 
-def test_long_calls_say_what_they_do(quick):
+@pytest.mark.slow
+def test_long_calls_say_what_they_do(quick, tmp_path):
     log, lines = feasid.datasets.load("arm"), []
+    robot, half = log.attrs["robot"], log[:1200]
     feasid.set_progress(lines.append)
     fit = feasid.fit(log)
     assert "fitting: searching for effects, " in str(lines)
-    assert lines[-1].startswith("fitting, done, ")
-    fit.ranges()
+    calls = {
+        "fitting": lambda: fit,
+        "computing ranges": fit.ranges,
+        "simulating": lambda: fit.simulate(log),
+        "drawing robots": lambda: fit.sample(4),
+        "drawing the report": lambda: fit.report(tmp_path / "report.html"),
+        "diagnosing": lambda: feasid.diagnose(log),
+        "replaying the log": lambda: feasid.replay(half, robot),
+        "reading and reducing": lambda: feasid.reduce(log),
+        "identifying the load": lambda: feasid.payload(half, log[1200:]),
+        "fitting robots": lambda: feasid.fit_fleet({"a": half, "b": log[1200:]}, robot),
+        "searching": lambda: feasid.excite(robot, duration=4, time_limit=0.3, collision=False),
+    }
+    for said, call in calls.items():
+        call()
+        assert lines[-1].startswith(f"{said}, done, ")
     assert " s left" in str(lines)
-    assert lines[-1].startswith("computing ranges, done, ")
