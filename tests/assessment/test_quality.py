@@ -131,6 +131,11 @@ def test_structure_placeholders_and_light_joints_are_remarks():
         assert part in said
 
 
+def test_an_error_of_a_second_is_a_contact_with_the_option_that_leaves_it_out():
+    e = evidence((0.1, 2.0), structure=(Structure(0.0), Structure(0.0, burst=(10.0, 11.0))))
+    assert "from 10 to 11 s, as of a contact: exclude=[(9.9, 11.1)]" in str(judge(e).reasons[0])
+
+
 def test_gains_that_a_log_does_not_tell_leave_care_at_their_joints():
     e = evidence((0.02, 0.2), assumed=("b",))
     table = uses.Uses(judge(e), np.nan, np.ones(2), np.full(2, np.nan), 1).by_joint()

@@ -180,20 +180,28 @@ def little_is_explained(e: FitEvidence) -> str:
     missed = e.relative(e.error)
     if missed <= LITTLE:
         return ""
-    return (
-        f"The model misses {in_percent(missed, 2)} of the torque on held-out motion: check "
-        "columns, units, signs and the robot (feasid.diagnose)."
-    )
+    advice = _contact(e) or ": check columns, units, signs and the robot (feasid.diagnose)"
+    return f"The model misses {in_percent(missed, 2)} of the torque on held-out motion{advice}."
 
 
 @check("much-missed", {GRAVITY: CARE, CONTACT: CARE, WEIGHING: CARE})
 def much_is_missed(e: FitEvidence) -> str:
     """Too much for any use; an exchange of two columns can look like this."""
     missed = e.relative(e.error)
+    if not TENTH < missed <= LITTLE:
+        return ""
+    return f"The model misses {in_percent(missed, 2)} of the torque{_contact(e)}."
+
+
+def _contact(e: FitEvidence) -> str:
+    """When most of the worst joint's error happened, if in a short time; else empty."""
+    worst = int(np.argmax(np.nan_to_num(e.error)))
+    if not e.structure or not e.structure[worst].burst:
+        return ""
+    begin, end = e.structure[worst].burst
     return (
-        f"The model misses {in_percent(missed, 2)} of the torque."
-        if TENTH < missed <= LITTLE
-        else ""
+        f", most of it at {e.joints[worst]} from {begin:.4g} to {end:.4g} s, as of a contact: "
+        f"exclude=[({begin - 0.1:.4g}, {end + 0.1:.4g})]"
     )
 
 

@@ -7,7 +7,7 @@ model lacks a term or the log has a fault. The functions that predict most of it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ MOVING, MOSTLY = 0.9, 0.5
 from which only they count: no model describes friction near standstill, and on logs without a fault
 it is most of the residual."""
 
+BURST, BRIEF = 8.0, 0.15
+"""Errors beyond so many medians are far off; a time with them is short up to this share of all."""
+
 NEGLIGIBLE = 0.05
 """Least share of the squared residual in the rows that count; below it there is no finding."""
 
@@ -63,6 +66,8 @@ class Structure:
 
     share: float  #: of its square, 0 to 1.
     correlate: str = ""  #: the kind of functions that predict most of it alone, empty if none does.
+    #: Begin and end of a short time that holds most of its square [s], as a contact does.
+    burst: tuple[float, ...] = ()
 
 
 Part = tuple[Array, npt.NDArray[np.bool_], dict[str, Array]]
@@ -106,10 +111,19 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
             }
             moving = np.abs(shared["moving"][j]) > MOVING
             parts[j].append((errors[mine, j], moving, functions))
+    bursts = [_find_burst(rows.t + begins[rows.run], error) for error in errors.T]
     return tuple(
-        _predictable_structure(p) if p and s else Structure(0.0)
-        for p, s in zip(parts, measured, strict=True)
+        replace(_predictable_structure(p), burst=burst) if p and s else Structure(0.0)
+        for p, s, burst in zip(parts, measured, bursts, strict=True)
     )
+
+
+def _find_burst(t: Array, error: Array) -> tuple[float, ...]:
+    """Begin and end of a short time with most of a squared error; empty without one."""
+    far = t[np.abs(error) > BURST * float(np.median(np.abs(error)))]
+    inside = (t >= far.min(initial=np.inf)) & (t <= far.max(initial=-np.inf))
+    most = np.sum(error[inside] ** 2) > MOSTLY * np.sum(error**2)
+    return (float(far.min()), float(far.max())) if most and inside.mean() < BRIEF else ()
 
 
 def _functions_of_motion(
