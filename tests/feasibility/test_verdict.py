@@ -220,7 +220,7 @@ def test_wrong_input_is_named():
     with pytest.raises(InputError, match="need their definition"):
         feasid.check(beta)
     other, _, _, _ = arm(9, bodies=2)
-    with pytest.raises(InputError, match="belongs to robot"):
+    with pytest.raises(InputError, match="of another robot"):
         feasid.check(beta, base, feasible=feasid.feasible_set(other))
     with pytest.raises(InputError, match="nothing to check"):
         feasid.check(other)

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 AZIMUTH, ELEVATION = -1.0, 0.5
 """Direction from which pages show a robot before a reader turns it [rad]."""
 
-WEIGHTLESS = 1e-6
-"""Of the heaviest body's mass: lighter ones, whose inertias are placeholders, are not drawn."""
-
 HALF_WIDTH = 100.0  #: Of a page's picture, in its own units.
 
 LARGE = 5.0  #: Size of a body, over the median, that a picture need not hold.
@@ -83,10 +80,7 @@ def _view(title: str, robot: Robot, pose: Mapping[str, float] | None) -> RobotVi
 def view_of_masses(title: str, links: Array, masses: Sequence[PlacedMass]) -> RobotView:
     """The ellipsoids of bodies, and lines between the ends of `links`, shape (n, 2, 3)."""
     bodies, impossible = [], []
-    heaviest = max((body.mass for body in masses), default=0.0)
     for body in masses:
-        if 0 < body.mass < WEIGHTLESS * heaviest:
-            continue
         squares, vectors = semi_axes(body.mass, body.inertia)
         shape: dict[str, Any] = {
             "name": body.name,
