@@ -115,7 +115,7 @@ class Recording:
             self.name, self.streamed = "", False
             table = not hasattr(source, "collect") and hasattr(source, "columns")  # no lazy frames
             arrays = isinstance(source, Mapping) or is_tuple_of_arrays(source)
-            if hasattr(source, "triangles"):
+            if hasattr(type(source), "triangle"):  # a lazy object has any attribute
                 raise InputError("reduced data hold no samples: pass the log")
             if (levels := getattr(source.columns, "nlevels", 1) if table else 1) > 1:
                 raise LogError(f"columns have {levels} levels of names: join them into one")
