@@ -45,6 +45,7 @@ from feasid.identification.regression.reduce import (
 from feasid.identification.regression.rows import RunRows
 from feasid.identification.regression.triangle import Reduced
 from feasid.identification.request import FitRequest
+from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording, read_motions
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
@@ -94,7 +95,31 @@ def _fit_torques(request: FitRequest) -> FittedModel:
     logs = [replace(log, robot=wide) if isinstance(log, Reduced) and log.robot is None else log
             for log in request.logs]  # fmt: skip
     compared, more = compare_sources(fitted, logs)
-    return replace(fitted, comparison=compared, notes=as_notes([*more, *notes]))
+    every = as_notes([*more, *_load_notes(fitted), *notes])
+    return replace(fitted, comparison=compared, notes=every)
+
+
+LOADED, CERTAIN = 0.2, 4.0
+"""A last body whose mass differs from the described one by more than this share, and by so many
+standard errors, has a load that the description lacks, or lacks one."""
+
+
+def _load_notes(fitted: FittedModel) -> list[Note]:
+    """A last body that is much heavier or lighter than described."""
+    robot, covariance = fitted.description, fitted.estimate.covariance
+    column = int(robot.inertial_columns[-1][9])
+    described = float(robot.values[column])
+    if robot_floats(robot) or covariance is None or not described > 0:
+        return []
+    mass = float(fitted.robot.values[column])
+    change, deviation = mass - described, float(np.sqrt(covariance[column, column]))
+    if abs(change) < max(LOADED * described, CERTAIN * deviation):
+        return []
+    text = (
+        f"the last body weighs {mass:.3g} +- {deviation:.1g} kg, the description says "
+        f"{described:.3g} kg: a load that it {'lacks' if change > 0 else 'has and the log lacks'}?"
+    )
+    return [Note(text, "payload", mass=mass, joint=robot.bodies[-1].joint)]
 
 
 @dataclass(frozen=True, eq=False)

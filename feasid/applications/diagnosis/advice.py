@@ -71,10 +71,6 @@ MOST_LEFT_OUT = 0.1
 """Share of the rows up to which outliers are called contacts; with more of them the model is
 wrong."""
 
-LOADED, CERTAIN = 0.2, 4.0
-"""A last body whose mass differs from the described one by more than this share, and by so many
-standard errors, has a load that the description lacks, or lacks one."""
-
 
 @checked
 @document_options(DiagnoseOptions)
@@ -161,7 +157,9 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     found += [Finding("calibrated", "note", str(note), evidence="dynamics")
               for note in fitted.calibration.notes]  # fmt: skip
     found += _coarse_finding(fitted, recording, check)
-    found += _unexplained_joints(fitted) + _load_finding(fitted)
+    found += _unexplained_joints(fitted)
+    found += [Finding("payload", "note", str(n), joints=(n.values["joint"],), evidence="dynamics")
+              for n in fitted.notes if n.code == "payload"]  # fmt: skip
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
     # Results of the fit's own search: terms that it added, and effects that no fit models.
     selected = []
@@ -322,25 +320,6 @@ def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[
         return [finding]
     remedy = f"cutoff={more['cutoff']:g}, with which the bias is less than a standard error"
     return [replace(finding, options=more, remedy=remedy, evidence="dynamics")]
-
-
-def _load_finding(fitted: Fit) -> list[Finding]:
-    """A last body that is much heavier or lighter than described."""
-    robot, covariance = fitted.description, fitted.estimate.covariance
-    column = int(robot.inertial_columns[-1][9])
-    described = float(robot.values[column])
-    if covariance is None or not described > 0:
-        return []
-    mass = float(fitted.robot.values[column])
-    change, deviation = mass - described, float(np.sqrt(covariance[column, column]))
-    if abs(change) < max(LOADED * described, CERTAIN * deviation):
-        return []
-    body = robot.bodies[-1]
-    text = (
-        f"the last body weighs {mass:.3g} +- {deviation:.1g} kg, the description says "
-        f"{described:.3g} kg: a load that it {'lacks' if change > 0 else 'has and the log lacks'}?"
-    )
-    return [Finding("payload", "note", text, joints=(body.joint,), evidence="dynamics")]
 
 
 def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding]:

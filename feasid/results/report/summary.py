@@ -18,7 +18,7 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Measure, plain
 from feasid.core.errors import InputError
 from feasid.core.text import escape_controls, in_percent
-from feasid.identification.assessment.checks import NO, is_strong
+from feasid.identification.assessment.checks import NO, has_load, is_strong
 from feasid.identification.assessment.quality import remarks
 from feasid.identification.estimation.noise import least_squares
 from feasid.identification.fitted import FittedModel
@@ -436,6 +436,8 @@ def _use_measures(fit: FittedModel) -> list[Measure]:
 
 def _remarks(fit: FittedModel) -> list[str]:
     warned = [n.with_code for n in fit.notes if n.values.get("level") == "warning"]
+    if not has_load(fit.evidence):  # else a remark says how much the robot carries
+        warned[:0] = [n.with_code for n in fit.notes if n.code == "payload"]
     shown = {r.with_code for r in fit.quality.reasons}
     return [*remarks(fit.evidence), *_blind_text(fit), *(w for w in warned if w not in shown)]
 
