@@ -91,9 +91,8 @@ def _fit_torques(request: FitRequest) -> FittedModel:
         rows=tuple(solved.rows),
     )
     # A reduced log from a file has no robot; it was verified to belong to this one.
-    wide = request.wide.robot
-    logs = [replace(log, robot=wide) if isinstance(log, Reduced) and log.robot is None else log
-            for log in request.logs]  # fmt: skip
+    logs = [replace(log, robot=request.wide.robot) if isinstance(log, Reduced) and log.robot is None
+            else log for log in request.logs]  # fmt: skip
     compared, more = compare_sources(fitted, logs)
     every = as_notes([*more, *_load_notes(fitted), *notes])
     return replace(fitted, comparison=compared, notes=every)

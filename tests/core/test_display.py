@@ -42,9 +42,9 @@ feasible fit of 'arm': useless; 3 base of 4 parameters, 1 body
 !! CROSS-VALIDATION ERROR  89.6 % (description 134 %, least squares 89.6 %)
    error on fitted log     4 % (3 a to 5 b)
 !! DO NOT USE THIS MODEL.
-!! error lag: the torques are late
+!! error lag: the torques are late [lag]
 !! The model misses 90 % of the torque on held-out motion: check columns, units,
-   signs and the robot (feasid.diagnose).
+   signs and the robot (feasid.diagnose). [little-explained]
    1 note on what was assumed, derived and left out: fit.notes
    more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"""
 
