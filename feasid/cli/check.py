@@ -21,6 +21,7 @@ from feasid.cli.options import robot_words
 from feasid.cli.output import add_output, print_display, print_json, redirect_sentences
 from feasid.core.errors import FeasidError, InputError
 from feasid.core.files import check_outputs
+from feasid.core.progress import step
 
 WORST = ("error", INFEASIBLE, INCONCLUSIVE)
 
@@ -59,11 +60,13 @@ def run_check(arguments: argparse.Namespace) -> int:
     results: list[tuple[str, FileCheck | FeasidError]] = []
     paths = expand_patterns(arguments.files)
     check_outputs({"--report": arguments.report}, paths, overwrite=arguments.overwrite)
-    for path in paths:
-        try:
-            results.append((path, check_file(path, model=arguments.model or "")))
-        except FeasidError as error:
-            results.append((path, error))
+    with step("checking files") as advance:
+        for path in paths:
+            try:
+                results.append((path, check_file(path, model=arguments.model or "")))
+            except FeasidError as error:
+                results.append((path, error))
+            advance(len(results), len(paths))
     if arguments.report is not None:
         from feasid.applications.inspection.check_page import write_check_page
 

@@ -66,9 +66,8 @@ def compare_models(fit: Fit) -> pd.DataFrame:
 
     from feasid.results.report.robots import compared_robots, robot_views
 
-    errors = fit.evidence.errors
+    errors, views = fit.evidence.errors, robot_views(fit)
     relative = [errors.description, errors.model, errors.least_squares]
-    views = robot_views(fit)
     models = pd.DataFrame(
         {
             "torque error": [errors.overall_error(error) for error in relative],
