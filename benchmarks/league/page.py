@@ -36,7 +36,7 @@ def write(results: dict[str, Any], docs: Path, how: str) -> None:
     for x in results["results"]:
         table[x["task"]][x["participant"]] = x
     names = [n for n, error in results["installed"].items() if not error]
-    parts = [_head(results, table, how), (Path(__file__).parent / "protocol.md").read_text()]
+    parts = [HEAD]
     sections = {
         "Where feasid is not first": _losses,
         "A: torque of real motions": _track_a, "B: hidden truth": _track_b, "C: rollouts": _track_c,
@@ -47,6 +47,7 @@ def write(results: dict[str, Any], docs: Path, how: str) -> None:
         parts.append(f"## {title}\n\n{make(table, names, docs / 'figures')}")
     if EFFECTS.exists():
         parts.append(_effects(json.loads(EFFECTS.read_text())))
+    parts += [_conditions(results, table, how), (Path(__file__).parent / "protocol.md").read_text()]
     (docs / "league.md").write_text("\n\n".join(p.strip() for p in parts) + "\n")
 
 
@@ -72,16 +73,28 @@ def _effects(columns: dict[str, Any]) -> str:
     return text
 
 
-def _head(results: dict[str, Any], table: Values, how: str) -> str:
+HEAD = """\
+# The league
+
+All methods run on the same real logs, and on simulated robots whose true parameters were hidden.
+The [protocol](#protocol) and the conditions stand below the results.
+
+```{include} ../README.md
+:start-after: "<!-- numbers: league -->"
+:end-before: "<!-- end -->"
+```
+"""
+"""The page's first screen: the table of the README."""
+
+
+def _conditions(results: dict[str, Any], table: Values, how: str) -> str:
     tracks = {k: sum(1 for t in table if t[0] == k) for k in "ABDKX"}
-    missing = [f"{n} {e}" for n, e in results["installed"].items() if e]
+    missing = [f"{n} {e.partition(': ERROR')[0]}" for n, e in results["installed"].items() if e]
     spent = sum(x["seconds"] for x in results["results"]) / 60
     command = f"python -m benchmarks.league {how}".strip()
     file = f"benchmarks/league/results{'_quick' if how else ''}.json"
     return (
-        "# The league\n\nAll methods are run on the same real logs, and on simulated robots whose "
-        "true parameters were hidden. "
-        f"`{command}` writes this page from `{file}`, last filled on "
+        f"## Conditions\n\n`{command}` writes this page from `{file}`, last filled on "
         f"{results['written']} ({results['machine']}): {tracks['A']} tasks on real logs, "
         f"{tracks['B']} hidden-truth worlds, {tracks['D']} worlds with one fault or condition, "
         f"{tracks['K']} tasks with a known fault, {tracks['X']} worlds with foreign effects, "
