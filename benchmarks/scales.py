@@ -1,6 +1,6 @@
 """Logs of every rate, length and number of joints, and online fits of a million samples.
 
-    python -m benchmarks.scales [--only rates,lengths,joints,odd,online] [--write]
+    python -m benchmarks.scales [--only rates,lengths,joints,limited,odd,online] [--write]
 
 Torques come from Pinocchio, with friction, drive inertia, quantised positions and noise. A fit is
 judged by its torques on another motion: right (within three times what it reports), in doubt by its
@@ -34,6 +34,8 @@ STEP = 2e-5
 NOISE = 0.01
 """Of torques, as a share of their rms."""
 TESTED = 400
+ADDRESSES = 6 * 10**9
+"""Bytes of address space that the process of a case of "limited" has."""
 SMALL, LARGE = 2, 30
 """Joints of robots of most cases, and of the largest."""
 
@@ -150,6 +152,7 @@ CASES = {
         f"{joints} joints": {"joints": joints, "samples": 4000}
         for joints in (1, 2, 3, 7, 15, LARGE)
     },
+    "limited": {f"{joints} joints": {"joints": joints} for joints in (45, 60)},
     "odd": {
         "identical joints": {"change": identical},
         "gear of 1 000": {"gear": 1000.0},
@@ -163,6 +166,8 @@ CASES = {
 
 def single(group, name):
     """In a process of its own, for its memory."""
+    if group == "limited":
+        resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     began = time.process_time()
     end, said = end_of(**CASES[group][name])
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -55,8 +55,8 @@ class Recorded:
         folder = next((each for each in (self.folder, *checkouts) if each.is_dir()), None)
         if folder is None:
             raise InputError(
-                f"dataset {self.folder.name!r} ({self.licence}) is not part of the installed "
-                "package: clone feasid's repository, where it is in "
+                f"dataset {self.folder.name!r} ({self.licence}) is not in {self.folder}, since the "
+                "installed package has no copy: clone feasid's repository, where it is in "
                 f"datasets/{self.folder.name}, and run inside the clone",
                 path=str(self.folder),
             )

@@ -53,11 +53,6 @@ def to_quaternion(rotation: Array) -> Array:
     return out if out[0] >= 0 else -out
 
 
-def is_signed_permutation(rotation: Array) -> bool:
-    """Whether every entry is exactly 0 or +-1, so that turning by it does not round."""
-    return bool(np.isin(rotation, (-1.0, 0.0, 1.0)).all())
-
-
 def compose(
     rotation: Array, position: Array, inner_rotation: Array, inner_position: Array
 ) -> tuple[Array, Array]:

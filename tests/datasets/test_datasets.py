@@ -67,7 +67,7 @@ def test_unknown_and_absent_datasets_say_what_to_do(tmp_path, monkeypatch):
         datasets.load("unitree_z")
     absent = datasets.Recorded(tmp_path / "gone", ("a.csv",), "a.urdf", "nowhere", "LGPL-3.0")
     monkeypatch.setitem(datasets.DATASETS, "gone", absent)
-    with pytest.raises(InputError, match=r"LGPL-3\.0.*repository"):
+    with pytest.raises(InputError, match=r"LGPL-3\.0.*gone, since.*repository"):
         datasets.load("gone")
 
 

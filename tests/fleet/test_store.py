@@ -109,7 +109,8 @@ def test_refusals_name_log_robot_day_and_record(store, world, tmp_path):
     other.add(logs["a", DAYS[1]], "a", DAYS[1])
     with pytest.raises(InputError, match=f"{DAYS[1]} a table of 'a' was reduced with another"):
         mixed.drift("a")
-    for name, word in (("..", "trim"), ("a ", "trim"), ("A", "only case tells it from 'a'")):
+    devices = dict.fromkeys(("CON", "prn", "Aux.1", "nul .txt", "com1", "LPT9"), "Windows")
+    for name, word in {"..": "trim", "a ": "trim", "A": "only case tells", **devices}.items():
         with pytest.raises(InputError, match=f"no robot's name, give another: {word}"):
             store.add(logs["a", DAYS[0]], name)
     damaged = feasid.LogStore(tmp_path, robot)

@@ -76,7 +76,7 @@ def test_a_clock_that_goes_back_is_refused(shift, case, tmp_path):
     one = [*batches(log.iloc[:300], robot.joints)]
     two = [(when + shift, *rest) for when, *rest in batches(log.iloc[:200], robot.joints)]
     path = write(tmp_path / "bag", [*one, *two])
-    with pytest.raises(LogError, match=r"clock goes back: message 301 about joint") as caught:
+    with pytest.raises(LogError, match=r"message 301 about joint .*, row 300, is") as caught:
         feasid.read_log(path)
     assert caught.value.data["joint"] in robot.joints
     assert caught.value.data["row"] == 300

@@ -8,6 +8,7 @@ written whole or not at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from importlib import import_module
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIX = ".parquet"
+
+DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[1-9]) *(\..*)?", re.IGNORECASE | re.DOTALL)
+"""Names that Windows gives to devices, with any ending: no folder can have them."""
 
 OTHERS, LATEST = 8, 12
 """Robots that say what changes from day to day is usual, and how many of their last logs do."""
@@ -116,8 +120,10 @@ class LogStore:
         place, written = self.folder / quote(robot, safe=" "), list[Path]()
         names = {path.name.casefold(): unquote(path.name) for path in self.folder.glob("*")}
         alike = names.get(place.name.casefold(), robot)
-        if alike != robot or not robot or robot != robot.strip(". "):
-            why = "trim its ends" if alike == robot else f"only case tells it from {alike!r}"
+        why = f"only case tells it from {alike!r}" if alike != robot else ""
+        why = why or "trim its ends" * (not robot or robot != robot.strip(". "))
+        why = why or "Windows has a device of this name" * bool(DEVICE.fullmatch(robot))
+        if why:
             raise InputError(f"{robot!r} is no robot's name, give another: {why}", option="robot")
         for source in open_sources(data):
             if isinstance(source, Reduced):

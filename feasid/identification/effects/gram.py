@@ -247,15 +247,18 @@ class BlockGrams:
 
 
 def require_memory(needed: float, joints: int) -> None:
-    """Refuse a search that the machine's memory [bytes] does not hold, before it is full."""
-    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", ()):
-        return  # Windows
-    there = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    """Refuse a search for which machine or process lack memory [bytes], before it is full."""
+    known = "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ())  # not on Windows
+    there = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE") if known else np.inf
+    try:
+        np.empty(int(needed), np.uint8)  # address space alone: nothing is written there
+    except MemoryError:
+        there = 0.0
     if needed > there:
         raise LimitError(
-            f"a search for effects of {joints} joints needs about {needed / 1e9:.2g} GB, and the "
-            f"machine has {there / 1e9:.2g} GB: fit feasid.reduce(log, robot), of which joint "
-            "terms alone are searched",
+            f"a search for effects of {joints} joints needs about {needed / 1e9:.2g} GB more, "
+            "which the machine does not have or a limit of the process forbids: fit "
+            "feasid.reduce(log, robot), of which joint terms alone are searched",
             needed=needed,
         )
 

@@ -183,11 +183,11 @@ def _check_clocks(tracks: Mapping[str, JointTrack], path: str) -> None:
         if back.size:
             k = int(back[0])
             raise LogError(
-                f"{path}: the clock goes back: message {k + 2} about joint {name!r} is stamped "
-                f"{stamps[k + 1] * 1e-9:.9f} s after {stamps[k] * 1e-9:.9f} s ({back.size} such "
-                "message(s)). A simulation was reset, a bag was played in a loop, or two nodes "
-                "publish this joint: record a bag for each pass and node, and give them as a list "
-                "of logs",
+                f"{path}: the clock goes back: message {k + 2} about joint {name!r}, row {k + 1}, "
+                f"is stamped {stamps[k + 1] * 1e-9:.9f} s after {stamps[k] * 1e-9:.9f} s "
+                f"({back.size} such message(s)). A simulation was reset, a bag was played in a "
+                "loop, or two nodes publish this joint: record a bag for each pass and node, and "
+                "give them as a list of logs",
                 path=path,
                 joint=name,
                 row=k + 1,

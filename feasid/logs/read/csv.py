@@ -445,11 +445,11 @@ def _check_cells(cells: pd.Series[Any], found: CsvScan, path: str) -> None:
     comma = COMMA_NUMBER.fullmatch(text.strip())
     if as_numbers.isna().all() and not comma:
         return
-    advice = ""
+    advice = f", which is no number ({bad.size} such cell(s))"
     if comma:
-        advice = ": a decimal comma? read with decimal=','"
+        advice += ": a decimal comma? read with decimal=','"
     elif text.strip() in found.names:
-        advice = ": the header is repeated there; give joined files as a list, each is a run"
-    what = f"column {cells.name!r} has {text[:40]!r}, which is no number ({bad.size} such cell(s))"
+        advice += ": the header is repeated there; give joined files as a list, each is a run"
+    what = f"column {cells.name!r} has {text[:40]!r} in row {row}"
     line = found.first_line + row
     raise _line_error(path, line, f"{what}{advice}", row=row, column=cells.name, text=text)

@@ -168,12 +168,3 @@ def _with_smooth_friction(robot: Robot) -> Robot:
         d if d.transition else replace(d, transition=FIT_TRANSITION_SPEED) for d in robot.drives
     ]
     return replace(robot, drives=tuple(drives))
-
-
-def with_abrupt_friction(robot: Robot, described: Robot) -> Robot:
-    """The robot where drives change sign at once to which `with_fit_terms` gave a transition."""
-    smooth_drives = {d.name for d in described.drives if d.transition}
-    if all(d.name in smooth_drives or not d.transition for d in robot.drives):
-        return robot
-    drives = [d if d.name in smooth_drives else replace(d, transition=0.0) for d in robot.drives]
-    return replace(robot, drives=tuple(drives))
