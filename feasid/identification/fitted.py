@@ -430,10 +430,12 @@ class FittedModel:
         if self.saved is not None:
             law = self.saved.contact_errors
             if law is None or law.gain != gain:
-                kept = "none" if law is None else f"those for gain={law.gain:g} only"
+                kept = "none, since its log was reduced or short: fit to a longer log in memory"
+                if law is not None:
+                    kept = f"those for gain={law.gain:g} only: fit again (feasid.fit) with the log"
                 raise InputError(
                     f"thresholds for gain={gain:g} need errors on held-out segments, of which "
-                    f"this saved fit keeps {kept}: fit again (feasid.fit) with the log",
+                    f"this saved fit keeps {kept}",
                     option="gain",
                 )
             return law

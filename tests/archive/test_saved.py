@@ -203,8 +203,7 @@ def test_saved_descriptions_equal_themselves():
     robots += [feasid.load_robot(text) for text in MECHANISMS.values()]
     assert any(robot.loops for robot in robots)
     for robot in robots:
-        again = decode(*plain(robot), ROBOT_KINDS)
-        assert parts_that_differ(robot, again) == []
+        assert parts_that_differ(robot, decode(*plain(robot), ROBOT_KINDS)) == []
 
 
 @pytest.mark.parametrize("name", [["a"], 3, None, {"is": "mapping", "items": []}])

@@ -112,8 +112,7 @@ def test_a_wrench_explains_the_torques_through_its_jacobian(fit):
 def test_the_written_code_is_the_step_that_runs(fit, tmp_path):
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
-    observer = feasid.ExternalTorque(fit, RATE)
-    observer.export_c(tmp_path / "arm.c")
+    feasid.ExternalTorque(fit, RATE).export_c(tmp_path / "arm.c")
     (tmp_path / "main.c").write_text(
         '#include "arm.h"\n#include <stdio.h>\n'
         'int main(void) { printf("%g", arm_self_test()); return 0; }'
@@ -209,6 +208,9 @@ def test_a_saved_fit_has_the_same_thresholds(fit, tmp_path):
     kept = feasid.load(tmp_path / "arm.feasid")
     own, again = (feasid.ExternalTorque(x, RATE, backend="python") for x in (fit, kept))
     np.testing.assert_allclose(again.least_push, own.least_push, rtol=1e-12)
+    short = replace(kept, saved=replace(kept.saved, contact_errors=None))
+    with pytest.raises(InputError, match="short: fit to a longer log"):
+        short.error_law(30.0)
 
 
 def test_what_the_observer_cannot_use_is_refused_by_name(fit):

@@ -113,11 +113,10 @@ def test_refusals_name_log_robot_day_and_record(store, world, tmp_path):
     for name, word in {"..": "trim", "a ": "trim", "A": "only case tells", **devices}.items():
         with pytest.raises(InputError, match=f"no robot's name, give another: {word}"):
             store.add(logs["a", DAYS[0]], name)
-    damaged = feasid.LogStore(tmp_path, robot)
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "2026-01-01_0001_0.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(FeasidError, match="is no record of a store"):
-        damaged.logs("a")
+        feasid.LogStore(tmp_path, robot).logs("a")
 
 
 def test_a_write_that_fails_loses_no_record_and_leaves_no_rest(world, tmp_path, monkeypatch):
