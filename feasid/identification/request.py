@@ -15,16 +15,8 @@ from feasid.identification.effects.log_check import diagnose_logs
 from feasid.identification.effects.selection import DEFAULT_WORDS
 from feasid.identification.estimation.noise import Delay, find_delay
 from feasid.identification.estimation.priors import find_prior
+from feasid.identification.regression import reduce
 from feasid.identification.regression.parallel import LogTask
-from feasid.identification.regression.reduce import (
-    Log,
-    assign_cutoff,
-    base_with_terms,
-    candidate_terms,
-    complete_filter_options,
-    find_measured_joints,
-    open_sources,
-)
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.recording import Recording
 from feasid.options.complete import complete_options, select_options
@@ -51,14 +43,16 @@ class FitRequest:
     @classmethod
     def from_call(
         cls,
-        data: Log | Reduced | Sequence[Log | Reduced],
+        data: reduce.Log | Reduced | Sequence[reduce.Log | Reduced],
         robot: Robot | str | Path | None,
         options: Mapping[str, Any],
     ) -> FitRequest:
         """The request of these arguments of `fit`."""
-        completed = complete_filter_options(complete_options(FitOptions, options, "fit"), "fit")
+        completed = reduce.complete_filter_options(
+            complete_options(FitOptions, options, "fit"), "fit"
+        )
         find_prior(completed["prior"])  # before a log is read for nothing
-        logs = open_sources(data)
+        logs = reduce.open_sources(data)
         described = with_shared_motors(resolve_robot(data, robot), completed["couplings"])
         return cls(logs, described, options, completed)
 
@@ -77,7 +71,7 @@ class FitRequest:
 
     @cached_property
     def _measured_joints(self) -> tuple[Sequence[str] | None, list[Note]]:
-        return find_measured_joints(self.logs, self.described, self.completed)
+        return reduce.find_measured_joints(self.logs, self.described, self.completed)
 
     @cached_property
     def options(self) -> dict[str, Any]:
@@ -88,7 +82,9 @@ class FitRequest:
     def _wide(self) -> tuple[BaseParameters, list[Note]]:
         terms, offer = (self.options["friction"], self.options["drive_inertia"]), self.options
         measured = self.options["measured"]
-        return base_with_terms(self.described, self.logs, *terms, candidate_terms(offer), measured)
+        return reduce.base_with_terms(
+            self.described, self.logs, *terms, reduce.candidate_terms(offer), measured
+        )
 
     @property
     def wide(self) -> BaseParameters:
@@ -122,7 +118,7 @@ class FitRequest:
     def tasks(self) -> list[LogTask]:
         """The logs with the options by which they are read."""
         reading, measured = select_options(LogOptions, self.options), self.options["measured"]
-        return assign_cutoff(self.logs, self.wide.robot, reading, measured)
+        return reduce.assign_cutoff(self.logs, self.wide.robot, reading, measured)
 
     def find_delay(self, reduced: Reduced) -> Delay:
         """Delay of the torques of less than a sample; those of a servo have none."""

@@ -20,32 +20,16 @@ from feasid.core.arguments import Matrix3, Vector3, checked
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, LogError, did_you_mean
 from feasid.core.notes import Note
+from feasid.logs import filters
 from feasid.logs.clock import Stretch, check_order, read_time, run_labels, split_at_gaps
 from feasid.logs.columns import read_numbers, time_column
 from feasid.logs.derivatives import DERIVATIVE_CUTOFF, DERIVATIVE_SHARE, equation_cutoff
-from feasid.logs.filters import (
-    choose_cutoff,
-    first_difference,
-    low_pass,
-    second_difference,
-    settling_samples,
-)
 from feasid.logs.motion import Motion, Rows, Run, excluded_blocks
 from feasid.logs.raw import LARGEST, absurdly_large
 from feasid.options.complete import option_table
 from feasid.options.tables import FloatingOptions, LogOptions
 from feasid.robot.description import Robot, find_link
-from feasid.robot.dynamics.floating import (
-    Contact,
-    FloatingMotion,
-    base_index,
-    contact_free_projector,
-    contact_torques,
-    floating_motion,
-    imu_motion,
-    rotation_matrices,
-    rotation_vectors,
-)
+from feasid.robot.dynamics import floating
 from feasid.robot.dynamics.regressor import regressor
 
 if TYPE_CHECKING:
@@ -183,7 +167,7 @@ USED = {"topic", "rate", "corrupt", "nan", "cutoff", "filtering", "derivative_cu
 class FloatingLog:
     """A log as equations: ``Y(motion) delta = forces``."""
 
-    motion: FloatingMotion
+    motion: floating.FloatingMotion
     #: Shape (samples, dof): joint torques plus what contacts add; the base gets contacts only.
     forces: Array
     contacts: Array  #: Shape (samples, dof): the contacts' part.
@@ -235,12 +219,12 @@ def floating_log(
         raise InputError(f"floating_log needs the forces of {names}; feasid.fit does not")
     longest = max(table.stretches, key=lambda s: len(s.rows))
     q = table.columns["q"][longest.rows]
-    frequency = cutoff or choose_cutoff(q, longest.rate).frequency
+    frequency = cutoff or filters.choose_cutoff(q, longest.rate).frequency
     parts = [p for s in table.stretches if (p := table.equations(s, frequency)) is not None]
     if not parts:
         raise too_short_stretch(frequency)
     q, dq, ddq, forces, touched = (np.concatenate(x) for x in zip(*parts, strict=True))
-    return FloatingLog(FloatingMotion(q, dq, ddq), forces, touched, frequency)
+    return FloatingLog(floating.FloatingMotion(q, dq, ddq), forces, touched, frequency)
 
 
 def robot_floats(robot: Robot) -> bool:
@@ -282,13 +266,13 @@ def floating_runs(
             DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * longest.rate
         )
     else:
-        found = choose_cutoff(table.columns["q"][longest.rows], longest.rate).frequency
+        found = filters.choose_cutoff(table.columns["q"][longest.rows], longest.rate).frequency
         frequency = wide = chosen["cutoff"] or found
     runs = []
     for stretch in table.stretches:
         part = table.equations(stretch, wide, forces=not keeps_ends)
         if part is not None:
-            settled = settling_samples(wide, stretch.rate)
+            settled = filters.settling_samples(wide, stretch.rate)
             rows = stretch.rows[settled:-settled]
             q, dq, ddq, tau, pushed = part
             run = Run(stretch.label, stretch.rate, rows, table.t[rows], q, dq, ddq, tau)
@@ -394,7 +378,7 @@ class FloatingColumns:
         drop: Collection[str] = (),
     ) -> FloatingColumns:
         """Read and check a table."""
-        base = base_index(robot)
+        base = floating.base_index(robot)
         check_names(df, robot, base, imu, contacts)
         forceless = {k for k in contacts if f"force_{k}_x" not in df}
         unknown = {k: v for k, v in contacts.items() if k in forceless and f"contact_{k}" in df}
@@ -414,7 +398,7 @@ class FloatingColumns:
             quaternion = stack_columns(df, [f"base_q{a}" for a in "xyzw"], drop)
             columns["turn"] = np.full((len(df), 9), np.nan)
             known = np.isfinite(quaternion).all(axis=1)
-            columns["turn"][known] = rotation_matrices(quaternion[known]).reshape(-1, 9)
+            columns["turn"][known] = floating.rotation_matrices(quaternion[known]).reshape(-1, 9)
         columns |= {f"contact_{k}": stack_columns(df, [f"contact_{k}"], drop) for k in unknown}
         read = [cells for kind, cells in columns.items() if torque or kind != "tau"]
         usable = np.asarray(np.isfinite(np.hstack(read)).all(axis=1))
@@ -433,8 +417,8 @@ class FloatingColumns:
         if not self.unknown:
             return None
         flags = [self.columns[f"contact_{name}"][rows, 0] > TOUCHES for name in self.unknown]
-        points = [Contact(t.body, t.position) for t in self.unknown.values()]
-        return contact_free_projector(self.robot, q, points, np.stack(flags, axis=1))
+        points = [floating.Contact(t.body, t.position) for t in self.unknown.values()]
+        return floating.contact_free_projector(self.robot, q, points, np.stack(flags, axis=1))
 
     def equations(
         self, stretch: Stretch, cutoff: float, forces: bool = True
@@ -443,29 +427,29 @@ class FloatingColumns:
 
         With `forces` False these are not filtered.
         """
-        rate, settled = stretch.rate, settling_samples(cutoff, stretch.rate)
+        rate, settled = stretch.rate, filters.settling_samples(cutoff, stretch.rate)
         if len(stretch.rows) <= 3 * settled:
             return None
         part = {k: v[stretch.rows] for k, v in self.columns.items()}
         robot, imu = self.robot, self.imu
 
         def smooth(x: Array) -> Array:
-            return low_pass(x, cutoff, rate)
+            return filters.low_pass(x, cutoff, rate)
 
         def steady(x: Array) -> Array:
             return smooth(x) if forces else x
 
         q = smooth(part["q"])
-        joints = q, first_difference(q, rate), second_difference(q, rate)
+        joints = q, filters.first_difference(q, rate), filters.second_difference(q, rate)
         home = robot.bodies[self.base].rotation
         if imu is not None:
             gyro = smooth(part["gyro"])
-            motion = imu_motion(
+            motion = floating.imu_motion(
                 robot,
                 joints,
                 gyro=gyro,
                 accelerometer=smooth(part["acc"]),
-                angular_acceleration=first_difference(gyro, rate),
+                angular_acceleration=filters.first_difference(gyro, rate),
                 rotation=imu.rotation,
                 position=imu.position,
             )
@@ -473,24 +457,26 @@ class FloatingColumns:
         else:
             pose = part["turn"].reshape(-1, 3, 3)
             # By differences of the pose: rotations between neighbours, then smooth.
-            steps = rotation_vectors(np.swapaxes(pose[:-1], 1, 2) @ pose[1:]) * rate
+            steps = floating.rotation_vectors(np.swapaxes(pose[:-1], 1, 2) @ pose[1:]) * rate
             between = np.concatenate([steps[:1], (steps[1:] + steps[:-1]) / 2, steps[-1:]])
             omega, spot = smooth(between), smooth(part["place"])
-            slopes = first_difference(spot, rate), second_difference(spot, rate)
+            slopes = filters.first_difference(spot, rate), filters.second_difference(spot, rate)
             speed, push = (np.einsum("nji,nj->ni", pose, x) for x in slopes)
-            motion = floating_motion(
+            motion = floating.floating_motion(
                 robot,
                 joints,
                 rotation=pose,
                 position=spot,
                 twist=np.hstack([omega, speed]),
-                acceleration=np.hstack([first_difference(omega, rate), push]),
+                acceleration=np.hstack([filters.first_difference(omega, rate), push]),
             )
         touched = [
-            Contact(touch.body, touch.position, np.einsum("nij,nj->ni", pose, steady(force)))
+            floating.Contact(
+                touch.body, touch.position, np.einsum("nij,nj->ni", pose, steady(force))
+            )
             for touch, force in base_forces(part, self.contacts)
         ]
-        pushed = contact_torques(robot, motion.q, touched)
+        pushed = floating.contact_torques(robot, motion.q, touched)
         applied = pushed.copy()
         own = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[self.base]])
         applied[:, own] += steady(part["tau"])

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from feasid.applications.excitation import parallel_search
 from feasid.applications.excitation.certificate import certify_motion, value_per_joint
 from feasid.applications.excitation.constraint_check import (
     ExcitationProblem,
@@ -32,12 +33,6 @@ from feasid.applications.excitation.design import (
     random_motion,
     task_information,
     task_motions,
-)
-from feasid.applications.excitation.parallel_search import (
-    FIXED_SEARCHES,
-    ParallelSearch,
-    SearchResult,
-    run_searches,
 )
 from feasid.applications.excitation.problem import Problem
 from feasid.applications.excitation.search import Progress, SearchClock
@@ -207,20 +202,20 @@ def excite(
     objectives = ObjectiveFamily(tuple(weights.items()), ratios)
     clock = SearchClock(time_limit)
     if optimiser is None:
-        search = ParallelSearch(
+        search = parallel_search.ParallelSearch(
             problem, objectives, seed, time_limit, rounds, starts,
-            workers if rounds is None else max(1, min(rounds, FIXED_SEARCHES)),
+            workers if rounds is None else max(1, min(rounds, parallel_search.FIXED_SEARCHES)),
         )  # fmt: skip
         with step("searching") as advance:
             limited = partial(advance, total=time_limit)
             report = _progress_reporter(limited, objective, len(setting.columns))
-            candidates, loss_notes = run_searches(search, workers, report)
+            candidates, loss_notes = parallel_search.run_searches(search, workers, report)
     else:
         # The caller's, on the finer grid of the last stages.
         start = random_motion(problem, rng)
         design = ExcitationProblem(problem.with_finer_grid(), objectives, start)
         unknowns = as_unknowns(optimiser(design), design.size)
-        candidates, loss_notes = SearchResult(np.inf, (unknowns,), 1), []
+        candidates, loss_notes = parallel_search.SearchResult(np.inf, (unknowns,), 1), []
     z, end = _best_feasible_motion(candidates, problem, clock.seconds)
     notes = [*setting.notes, *end, *loss_notes]
     return _make_trajectory(setting, problem, z, rate, deviation, information, task, notes)
@@ -249,7 +244,7 @@ def _progress_reporter(
 
 
 def _best_feasible_motion(
-    search_result: SearchResult, problem: Problem, seconds: float
+    search_result: parallel_search.SearchResult, problem: Problem, seconds: float
 ) -> tuple[Array, list[str]]:
     """The best motion that satisfies all constraints, and how the search ended."""
     if search_result.interrupted and not search_result.candidates:

@@ -28,14 +28,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.progress import step
 from feasid.core.threads import one_thread
-from feasid.identification.estimation.torque_scale import (
-    FACTOR_SHARE,
-    INERTIAL_SHARE,
-    UNSEEN,
-    constants_of_description,
-    where_determined,
-    whitened_joint_equations,
-)
+from feasid.identification.estimation import torque_scale
 from feasid.identification.regression.reduce import Log, open_sources, reduce_groups
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.recording import Recording, read_signals
@@ -84,7 +77,7 @@ class TorqueConstants:
         for joint, constant, deviation in rows:
             text = f"{constant:10.4g} +- {deviation:.2g} N m/A"
             if not np.isfinite(constant):
-                text = f"not determined to {UNSEEN:.0%}"
+                text = f"not determined to {torque_scale.UNSEEN:.0%}"
             elif constant < 0:
                 text += ": negative: its column has the opposite sign, or the load is on another "
                 text += "body (body=)"
@@ -98,8 +91,8 @@ class TorqueConstants:
         if not self.from_load:
             lines.append(
                 "They rely on the description's inertials, assumed to be right to "
-                f"{FACTOR_SHARE:.0%} in common and {INERTIAL_SHARE:.0%} per body; a log with a "
-                "known load (loaded=, load=) determines them better."
+                f"{torque_scale.FACTOR_SHARE:.0%} in common and {torque_scale.INERTIAL_SHARE:.0%} "
+                "per body; a log with a known load (loaded=, load=) determines them better."
             )
         return "\n".join(["torque constants", *lines])
 
@@ -162,7 +155,7 @@ def torque_constants(
     if load is None:
         names, described = base.robot.coordinates, base.robot.inertial_columns.ravel()
         rigid = base.K[:, described] @ base.robot.values[described]
-        constants = constants_of_description(parts[0], base)
+        constants = torque_scale.constants_of_description(parts[0], base)
         return TorqueConstants(names, *constants, rigid, from_load=False, ampere=ampere)
     return replace(constants_of_load(parts[0], parts[1], load, base, body), ampere=ampere)
 
@@ -180,7 +173,7 @@ def constants_of_load(
     parts = [
         (j, np.hstack([r, share * r @ free]), rho, np.r_[share * added, np.zeros(free.shape[1])])
         for reduced, share in ((log, 0.0), (loaded, 1.0))
-        for j, r, rho in whitened_joint_equations(reduced)
+        for j, r, rho in torque_scale.whitened_joint_equations(reduced)
     ]
     size, dof = len(added) + free.shape[1], robot.dof
     scale = np.sqrt(sum(np.sum(r**2, axis=0) for _, r, _, _ in parts))
@@ -207,5 +200,5 @@ def constants_of_load(
     J = jacobian(solution.x)
     covariance = np.linalg.pinv(J.T @ J, rcond=1e-13)
     spread = np.sqrt(np.maximum(np.diag(covariance)[size:], 0.0))
-    constants = where_determined(solution.x[size:], spread)
+    constants = torque_scale.where_determined(solution.x[size:], spread)
     return TorqueConstants(robot.coordinates, *constants, (solution.x[:size] / scale)[: len(added)])

@@ -17,19 +17,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from feasid.applications.online import buffering, changes
 from feasid.applications.online.acceptance import Decision, Evidence, ModelGate, OnlineEstimate
-from feasid.applications.online.buffering import (
-    EvenGrid,
-    SampleBlock,
-    SampleChecks,
-    usable_stretches,
-)
-from feasid.applications.online.changes import (
-    ChangeDetector,
-    InvariantEquations,
-    ModelChange,
-    PossibleChanges,
-)
 from feasid.applications.online.equations import CausalEquations, EquationStore
 from feasid.applications.online.problem import FeasibleProblem, row_deviations
 from feasid.core.arguments import Count
@@ -147,8 +136,8 @@ class Learner:
         equations: CausalEquations,
         store: EquationStore,
         problem: FeasibleProblem,
-        invariant: InvariantEquations,
-        possible: PossibleChanges,
+        invariant: changes.InvariantEquations,
+        possible: changes.PossibleChanges,
         block: int,
         full: int,
         gate: ModelGate,
@@ -164,15 +153,15 @@ class Learner:
         coded = not robot.loops and all(body.dof == 1 for body in robot.bodies)
         nominal = robot.with_values(problem.nominal)
         self._model = CompiledDynamics(nominal, base=self.base, backend="python") if coded else None
-        self._checks = SampleChecks(robot.dof, rate)
-        self._grid = EvenGrid(rate)
+        self._checks = buffering.SampleChecks(robot.dof, rate)
+        self._grid = buffering.EvenGrid(rate)
         place = {c: k for k, c in enumerate(equations.plan.columns)}
         nonzero = equations.plan.nonzero_columns
         self._supports = supports = tuple(tuple(place[c] for c in s) for s in nonzero)
-        self._detector = ChangeDetector(possible, supports, false_alarms)
+        self._detector = changes.ChangeDetector(possible, supports, false_alarms)
         self._unsuited: OnlineEstimate | None = None
         self._before = np.zeros((0, self.base.size + 1))
-        self.changes: tuple[ModelChange, ...] = ()
+        self.changes: tuple[changes.ModelChange, ...] = ()
         self.decisions: tuple[Decision, ...] = ()
         self._last: OnlineEstimate | None = None
         self._latest: OnlineEstimate | None = None
@@ -193,14 +182,14 @@ class Learner:
         each, rows = real(self.robot.dof), real("rows", self.base.size + 1)
         errors = several(several(each, each, Count), ...)
         return {
-            **{"changes": tuple[ModelChange, ...], "_noise": each, "_before": rows},
+            **{"changes": tuple[changes.ModelChange, ...], "_noise": each, "_before": rows},
             **{"_known": float, "_learnt": Time, "_pending": bool, "_converged": bool},
             **{"_since": Count, "_still": Count, "_errors": errors, "_bad": several(Count, ...)},
         }
 
     # -- blocks ------------------------------------------------------------------------------
 
-    def _learn(self, raw: SampleBlock) -> None:
+    def _learn(self, raw: buffering.SampleBlock) -> None:
         """Turn a block into equations, predict them, and learn them; with one BLAS thread."""
         with one_thread():
             if raw.lost:
@@ -212,7 +201,7 @@ class Learner:
                 # What came just before may be as bad, and is no change.
                 self._detector.begin_batch()
             dof, parts = self.robot.dof, []
-            for first, last in usable_stretches(usable, fresh):
+            for first, last in buffering.usable_stretches(usable, fresh):
                 if fresh[first]:
                     self.equations.reset()
                     self._grid.reset()

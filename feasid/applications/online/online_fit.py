@@ -26,11 +26,7 @@ from feasid.core.files import document_output
 from feasid.core.notes import Note
 from feasid.identification.estimation.priors import WEIGHT
 from feasid.identification.regression.triangle import Reduced
-from feasid.parameters.feasibility.constraints.sets import (
-    FeasibleSet,
-    UserConstraints,
-    feasible_set,
-)
+from feasid.parameters.feasibility.constraints import sets
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.results.archive.members import write_record
 from feasid.results.archive.state import restore_part, state_of
@@ -152,7 +148,7 @@ class OnlineFit(Learner):
         rules: AcceptanceRules | None = None,
         false_alarms: Annotated[float, number(0.0, 3600.0)] = FALSE_ALARMS,
         carrier: str | None = None,
-        feasible: FeasibleSet | None = None,
+        feasible: sets.FeasibleSet | None = None,
         base: BaseParameters | None = None,
         friction: Sequence[str] | None = None,
         drive_inertia: bool | None = None,
@@ -173,7 +169,7 @@ class OnlineFit(Learner):
             base, rate, cutoff, derivative_cutoff, keep, slow_weight, smoother
         )
         sizes = [len(s) + 1 for s in equations.plan.nonzero_columns]
-        feasible = feasible_set(robot) if feasible is None else feasible
+        feasible = sets.feasible_set(robot) if feasible is None else feasible
         super().__init__(
             equations,
             FadingEquations(sizes, 1.0 if forgetting is None else forgetting)
@@ -263,7 +259,7 @@ class OnlineFit(Learner):
             self.rate,
             self.options,
             self.gate.rules,
-            UserConstraints.of(self.problem.feasible),
+            sets.UserConstraints.of(self.problem.feasible),
             {name: state_of(part) for name, part in self._parts().items()},
             tuple({f.name: getattr(e, f.name) for f in fields(e)[1:]} for e in made if e),
             self._unsuited is self._last,

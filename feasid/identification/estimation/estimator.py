@@ -17,6 +17,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean
 from feasid.core.notes import Note
+from feasid.identification.estimation import priors
 from feasid.identification.estimation.bounds import (
     PlausibleBound,
     plausible_bounds,
@@ -31,13 +32,6 @@ from feasid.identification.estimation.estimate import (
 )
 from feasid.identification.estimation.held_out import CrossValidation, FoldSolver
 from feasid.identification.estimation.noise import Noise, estimate_noise, standard_deviations
-from feasid.identification.estimation.priors import (
-    COVARIANCE_WEIGHT,
-    PRIORS,
-    WEIGHT,
-    Prior,
-    find_prior,
-)
 from feasid.identification.estimation.problem import (
     EstimationProblem,
     Minimiser,
@@ -90,7 +84,7 @@ class Estimator:
     feasible: FeasibleSet
     bounds: tuple[PlausibleBound, ...] = ()
     bounds_decided: bool = False
-    prior: Prior | None = PRIORS["entropic"]
+    prior: priors.Prior | None = priors.PRIORS["entropic"]
     prior_weight: float | str | None = None  #: a number, "evidence", or the prior's own choice
     reference: Array | None = None  #: what the prior draws to, (bodies, 10); None: description
     weights: str | Array = "noise"  #: "noise", "wls", or factors on the joints' equations (dof,)
@@ -103,7 +97,7 @@ class Estimator:
     def from_options(cls, base: BaseParameters, options: Mapping[str, Any]) -> Estimator:
         """The estimator of these completed `feasid.options.tables.FitOptions`."""
         limits = dict(select_options(SetOptions, options))
-        prior, robot = find_prior(options["prior"]), base.robot
+        prior, robot = priors.find_prior(options["prior"]), base.robot
         feasible = feasible_set(robot, **limits)
         reference = options["reference"]
         if reference is not None:
@@ -156,8 +150,8 @@ class Estimator:
         number = isinstance(self.prior_weight, int | float)
         return replace(
             self,
-            prior=PRIORS["entropic"] if self.prior is None else self.prior,
-            prior_weight=self.prior_weight if number else WEIGHT,
+            prior=priors.PRIORS["entropic"] if self.prior is None else self.prior,
+            prior_weight=self.prior_weight if number else priors.WEIGHT,
             bounds=(),
             bounds_decided=True,
             noise=noise,
@@ -204,7 +198,7 @@ class Estimator:
         minimum, test = select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
         # Rows count by the correlation that is seen; what it misses would make deviations small.
         filtered = noise.as_filtered(equations).whitened_triangle(equations)
-        believed = min(evidence_weight, COVARIANCE_WEIGHT)
+        believed = min(evidence_weight, priors.COVARIANCE_WEIGHT)
         covariance = problem.covariance(filtered, minimum.delta, weight, believed)
         factors = self.weights if isinstance(self.weights, np.ndarray) else noise.quick**-0.5
         estimate = Estimate(
@@ -331,8 +325,8 @@ class Estimator:
         self, equations: Reduced, problem: EstimationProblem, start: Array
     ) -> Noise:
         """The noise of the log, or one with the caller's weights of joints."""
-        entropic = replace(problem, prior=PRIORS["entropic"])
-        noise = entropic.estimate_noise(equations, WEIGHT, start)
+        entropic = replace(problem, prior=priors.PRIORS["entropic"])
+        noise = entropic.estimate_noise(equations, priors.WEIGHT, start)
         if isinstance(self.weights, str) and self.weights == "noise":
             return noise
         beta = estimate_noise(equations, correlated=False)[1]
@@ -352,7 +346,7 @@ class Estimator:
         number = isinstance(self.prior_weight, int | float)
         fixed_weight = float(self.prior_weight) if number else None  # type: ignore[arg-type]
         known = self.prior.evidence(
-            problem.problem(*triangle[:2], WEIGHT)[0], problem.reduce(start)
+            problem.problem(*triangle[:2], priors.WEIGHT)[0], problem.reduce(start)
         )
         if known is None:
             if fixed_weight is None and self.prior_weight is None:
@@ -437,7 +431,7 @@ def _inconsistent_bodies(
         return ()
     objective, divergence = problem.problem(*triangle[:2], weight)
     weights = objective.body_prior_weights(problem.reduce(minimum.delta), divergence)
-    few = INCONSISTENT * min(divergence, COVARIANCE_WEIGHT)
+    few = INCONSISTENT * min(divergence, priors.COVARIANCE_WEIGHT)
     return tuple(name.split(" of ", 1)[-1] for name, body in weights.items() if body < few)
 
 

@@ -31,13 +31,7 @@ from feasid.logs.floating import (
 )
 from feasid.logs.motion import Rows
 from feasid.robot.description import Robot
-from feasid.robot.dynamics.floating import (
-    FloatingMotion,
-    base_index,
-    frame_jacobian,
-    rotation_matrices,
-    rotation_vectors,
-)
+from feasid.robot.dynamics import floating
 from feasid.robot.dynamics.regressor import inverse_dynamics
 
 if TYPE_CHECKING:
@@ -71,7 +65,7 @@ ROWS = 4000  #: Largest number of rows of a log that are used, evenly spaced.
 class LimbEquations:
     """The longest segment of a log, thinned, with the force of every contact by itself."""
 
-    motion: FloatingMotion
+    motion: floating.FloatingMotion
     torques: Array  #: Shape (N, dof): of the motors, zero for the base.
     contacts: Mapping[str, ContactSensor]
     forces: Mapping[str, Array]  #: Shape (N, 3): in the axes of `motion`'s world, thinned and not.
@@ -95,14 +89,14 @@ class LimbEquations:
         """Signals of a log's longest segment, at `ROWS` rows."""
         table = FloatingColumns.read(df, robot, imu, contacts, None)
         stretch = max(table.stretches, key=lambda s: len(s.rows))
-        rate, base = stretch.rate, base_index(robot)
+        rate, base = stretch.rate, floating.base_index(robot)
         cutoff = choose_cutoff(table.columns["q"][stretch.rows], rate).frequency
         equations = table.equations(stretch, cutoff)
         if equations is None:
             raise too_short_stretch(cutoff)
         part = {k: v[stretch.rows] for k, v in table.columns.items()}
         if "turn" not in part and {*POSE[3:]} <= {*map(str, df.columns)}:
-            turn = rotation_matrices(stack_columns(df.iloc[stretch.rows], POSE[3:]))
+            turn = floating.rotation_matrices(stack_columns(df.iloc[stretch.rows], POSE[3:]))
             part["turn"] = turn.reshape(-1, 9)
         cut = slice(settling_samples(cutoff, rate), -settling_samples(cutoff, rate))
         q, dq, ddq, applied, pushed = equations
@@ -118,7 +112,7 @@ class LimbEquations:
         names = [n for n in table.contacts if f"contact_{n}" in df]
         flags = {n: stack_columns(df, [f"contact_{n}"])[stretch.rows][cut][rows, 0] for n in names}
         out = cls(
-            FloatingMotion(q[rows], dq[rows], ddq[rows]),
+            floating.FloatingMotion(q[rows], dq[rows], ddq[rows]),
             (applied - pushed)[rows],
             table.contacts,
             {name: force[rows] for name, force in filtered_forces.items()},
@@ -134,7 +128,7 @@ class LimbEquations:
         if imu is None or "turn" not in part:
             return out
         turn, k = part["turn"].reshape(-1, 3, 3), max(1, round(SPIN_TIME * rate))
-        turned = rotation_vectors(np.swapaxes(turn[: -2 * k], 1, 2) @ turn[2 * k :])
+        turned = floating.rotation_vectors(np.swapaxes(turn[: -2 * k], 1, 2) @ turn[2 * k :])
         spin = np.pad(turned * rate / (2 * k), ((k, k), (0, 0)), "edge")
         gyro, acc = (low_pass(part[kind], cutoff, rate) for kind in ("gyro", "acc"))
         turn, spin, gyro, acc = (x[cut][rows] for x in (turn, spin, gyro, acc))
@@ -260,7 +254,7 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
     names = [*limbs.forces]
     jacobians = dict[str, tuple[Array, Rows]]()  # of a point in the joints of its limb, and these
     for name, touch in ((name, limbs.contacts[name]) for name in names):
-        J = frame_jacobian(robot, limbs.motion.q, touch.body, touch.position)[:, 3:]
+        J = floating.frame_jacobian(robot, limbs.motion.q, touch.body, touch.position)[:, 3:]
         own = np.array([k for k in limbs.joints if np.abs(J[:, :, k]).max() > 0], dtype=np.intp)
         jacobians[name] = J[:, :, own], own
     dead = {f.columns[0] for f in _constant_force_findings(limbs)}

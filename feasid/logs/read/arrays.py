@@ -24,13 +24,7 @@ from feasid.core.errors import InputError, LimitError, LogError, SecurityError, 
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.core.text import quote
-from feasid.logs.read.formats import (
-    MAX_EXPANSION,
-    LogFormat,
-    LogReading,
-    register_format,
-    unpacked_limit,
-)
+from feasid.logs.read import formats
 from feasid.logs.table import LONGEST_LIST, header_with_unit
 from feasid.logs.units import TIMES, split_header
 
@@ -149,10 +143,10 @@ def _count_samples(known: Mapping[str, Any]) -> int:
     return max(lengths, key=lengths.count, default=0)
 
 
-def read_npz(path: Path, how: LogReading) -> pd.DataFrame:
+def read_npz(path: Path, how: formats.LogReading) -> pd.DataFrame:
     """Arrays of a NumPy archive as columns, without trusting the sizes that it declares."""
     with open_for_reading(path, how.max_bytes) as file:
-        most = unpacked_limit(file, how.max_bytes)
+        most = formats.unpacked_limit(file, how.max_bytes)
         try:
             arrays = read_arrays(unpack_archive(file, str(path), most))
         except SecurityError as error:
@@ -166,7 +160,7 @@ def read_npz(path: Path, how: LogReading) -> pd.DataFrame:
     return frame_of_arrays(arrays, str(path))
 
 
-register_format(LogFormat("npz", (".npz",), read_npz))
+formats.register_format(formats.LogFormat("npz", (".npz",), read_npz))
 
 
 LEAST = 2**26  #: Bytes that a file of any size may hold.
@@ -174,7 +168,7 @@ CELL = 8  #: Bytes of a number, or of a text that stands in a dictionary.
 AT_ONCE = 2**27  #: Bytes of a batch.
 
 
-def read_parquet(path: Path, how: LogReading) -> pd.DataFrame:
+def read_parquet(path: Path, how: formats.LogReading) -> pd.DataFrame:
     """All columns of numbers and texts, at most `max_bytes` of them."""
     with (
         open_for_reading(path, how.max_bytes) as source,
@@ -216,7 +210,7 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
         source.seek(0)
         # With pre_buffer, what was read already stays in memory until the file is closed.
         with pq.ParquetFile(source, read_dictionary=texts, pre_buffer=False) as file:
-            expanded = max(LEAST, MAX_EXPANSION * size)
+            expanded = max(LEAST, formats.MAX_EXPANSION * size)
             _check_unpacked_size(file.metadata, sum(columns.values()), path, most, expanded)
             if lists and file.metadata.num_rows:
                 first = next(file.iter_batches(batch_size=1, columns=lists, use_threads=False))
@@ -320,4 +314,6 @@ def _list_rows(column: Any, name: str) -> Any:
     return numbers.reshape(len(column), -1)
 
 
-register_format(LogFormat("parquet", (".parquet", ".pq"), read_parquet, batches=read_batches))
+formats.register_format(
+    formats.LogFormat("parquet", (".parquet", ".pq"), read_parquet, batches=read_batches)
+)

@@ -24,13 +24,7 @@ import numpy as np
 from feasid.core.errors import InputError, LogError
 from feasid.core.files import open_for_reading, read_rest
 from feasid.logs.columns import cells_to_numbers
-from feasid.logs.read.formats import (
-    LogFormat,
-    LogReading,
-    expansion_error,
-    register_format,
-    unpacked_limit,
-)
+from feasid.logs.read import formats
 from feasid.logs.table import header_with_unit
 
 if TYPE_CHECKING:
@@ -323,7 +317,7 @@ def exact_decimal_arguments() -> dict[str, Any]:
     return {} if known >= EXACT_SINCE else {"float_precision": "round_trip"}
 
 
-def read_csv_file(path: Path, how: LogReading) -> pd.DataFrame:
+def read_csv_file(path: Path, how: formats.LogReading) -> pd.DataFrame:
     """Read a text file, also one packed by gzip; see `read_csv`."""
     with open_for_reading(path, how.max_bytes) as file:
         data = _read_text(file, path, how.max_bytes)
@@ -352,20 +346,22 @@ def _decode_windows_text(data: bytes) -> bytes | None:
     return text.encode() if all(c.isalpha() or c in WINDOWS_SYMBOLS for c in others) else None
 
 
-register_format(LogFormat("csv", (".csv", ".txt", ".tsv", ".dat", ""), read_csv_file))
+formats.register_format(
+    formats.LogFormat("csv", (".csv", ".txt", ".tsv", ".dat", ""), read_csv_file)
+)
 
 
 def _read_text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
     """The file's bytes as UTF-8, decompressed with a limit."""
     if path.suffix.lower() == ".gz":
-        limit = unpacked_limit(file, max_bytes)
+        limit = formats.unpacked_limit(file, max_bytes)
         try:
             with gzip.open(file) as unzipped:
                 data = unzipped.read(limit + 1)
         except (EOFError, OSError, zlib.error) as error:
             raise LogError(f"{path}: damaged gzip file: {error}", path=str(path)) from error
         if len(data) > limit:
-            raise expansion_error(path, limit)
+            raise formats.expansion_error(path, limit)
     else:
         data = read_rest(file, path, max_bytes)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):

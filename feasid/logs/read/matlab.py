@@ -16,14 +16,8 @@ from typing import IO, TYPE_CHECKING, Any
 from feasid.core.errors import LogError, missing_extra, refuse_damage
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
+from feasid.logs.read import formats
 from feasid.logs.read.arrays import frame_of_arrays
-from feasid.logs.read.formats import (
-    LogFormat,
-    LogReading,
-    expansion_error,
-    register_format,
-    unpacked_limit,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +43,7 @@ FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 5: "nbit", 6: "scaleoffset"
 """Filters that arrays of HDF5 may pass, by HDF5's number; each once."""
 
 
-def read_matlab(path: Path, how: LogReading) -> pd.DataFrame:
+def read_matlab(path: Path, how: formats.LogReading) -> pd.DataFrame:
     """Arrays of numbers of a MATLAB file, of version 5 to 7.3."""
     with open_for_reading(path, how.max_bytes) as file:
         head = file.read(520)
@@ -60,13 +54,13 @@ def read_matlab(path: Path, how: LogReading) -> pd.DataFrame:
         if order is None:
             text = "no MATLAB file of version 5 to 7.3; save it with save(..., '-v7')"
             raise LogError(f"{path}: {text}", path=str(path))
-        most = unpacked_limit(file, how.max_bytes, LEAST)
+        most = formats.unpacked_limit(file, how.max_bytes, LEAST)
         with refuse_damage(path, "damaged or no MATLAB file"):
             arrays, unread = _read_version_5(file, order, path, most)
     return _frame_of_variables(arrays, unread, path)
 
 
-def read_hdf5(path: Path, how: LogReading) -> pd.DataFrame:
+def read_hdf5(path: Path, how: formats.LogReading) -> pd.DataFrame:
     """Arrays of numbers of a file of HDF5."""
     with open_for_reading(path, how.max_bytes) as file:
         return _frame_of_hdf5(file, path, how)
@@ -103,7 +97,7 @@ def _read_version_5(
             unpacking = zlib.decompressobj()
             body = unpacking.decompress(body, most + 1)
             if len(body) > most:
-                raise expansion_error(path, most)
+                raise formats.expansion_error(path, most)
             whole = unpacking.eof and not unpacking.unused_data
             (kind, length), body = struct.unpack(f"{order}II", body[:8]), body[8:] * whole
         if at > end or (kind, length) != (MATRIX, len(body)):
@@ -111,7 +105,7 @@ def _read_version_5(
         name, what, data = _read_variable(body, order)
         size = max(len(body), 8 * getattr(data, "size", 0))
         if size > most:
-            raise expansion_error(path, most)
+            raise formats.expansion_error(path, most)
         if name in arrays:
             raise ValueError(f"{name} is there twice")
         most -= size
@@ -148,12 +142,12 @@ def _read_variable(body: bytes, order: str) -> tuple[str, str, Any]:
     return name, "", parts[3].reshape(shape, order="F").astype(NUMBERS[what])
 
 
-def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame:
+def _frame_of_hdf5(file: IO[bytes], path: Path, how: formats.LogReading) -> pd.DataFrame:
     try:
         h5py: Any = import_module("h5py")
     except ImportError:
         raise missing_extra("reading HDF5 and MATLAB's version 7.3", "h5py", "hdf5") from None
-    most, total = unpacked_limit(file, how.max_bytes, LEAST), 0
+    most, total = formats.unpacked_limit(file, how.max_bytes, LEAST), 0
     places: dict[tuple[str, ...], Any] = {}
     unread: list[str] = []
     with refuse_damage(path, "damaged or no file of HDF5"):
@@ -176,7 +170,7 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: LogReading) -> pd.DataFrame
                     raise LogError(text, path=str(path))
                 total += 8 * int(data.size)
                 if total > most:
-                    raise expansion_error(path, most)
+                    raise formats.expansion_error(path, most)
                 places[place] = data[()]
     often = Counter(place[-1] for place in places)
     named = {p[-1] if often[p[-1]] == 1 else ".".join(p): x for p, x in places.items()}
@@ -198,5 +192,5 @@ def _datasets(h5py: Any, group: Any, place: tuple[str, ...] = ()) -> Iterator[tu
             yield (*place, str(name)), member
 
 
-register_format(LogFormat("matlab", (".mat",), read_matlab))
-register_format(LogFormat("hdf5", (".h5", ".hdf5"), read_hdf5))
+formats.register_format(formats.LogFormat("matlab", (".mat",), read_matlab))
+formats.register_format(formats.LogFormat("hdf5", (".h5", ".hdf5"), read_hdf5))

@@ -17,6 +17,7 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError, did_you_mean
 from feasid.core.threads import one_thread
+from feasid.parameters.identifiability import views
 from feasid.parameters.identifiability.coefficients import Coefficients
 from feasid.parameters.identifiability.echelon import Echelon
 from feasid.parameters.identifiability.exact import RankCheck
@@ -36,15 +37,6 @@ from feasid.parameters.identifiability.parameters import (
 from feasid.parameters.identifiability.recursion import Recursion
 from feasid.parameters.identifiability.rounding import RoundedNumber, choose_rounding
 from feasid.parameters.identifiability.rounding import with_exact_geometry as with_exact_geometry
-from feasid.parameters.identifiability.views import (
-    PAPER_SYMBOLS,
-    explain_parameter,
-    identifiability_map,
-    parameter_column,
-    parameter_owners,
-    symbol_rows,
-    symbol_table,
-)
 from feasid.robot.description import Robot, find_link
 from feasid.robot.dynamics.regressor import regressor
 from feasid.robot.formats.load import load_robot
@@ -71,8 +63,8 @@ def echelon_form(
             f"the joints of robot {recursion.robot.name!r} are coupled or in loops: "
             "measured= and held= are for robots whose joints move by themselves"
         )
-    within = PAPER_SYMBOLS if order == "paper" else None
-    if not isinstance(order, str) and sorted(order) == sorted(PAPER_SYMBOLS):
+    within = views.PAPER_SYMBOLS if order == "paper" else None
+    if not isinstance(order, str) and sorted(order) == sorted(views.PAPER_SYMBOLS):
         within = tuple(order)
     if given_columns or not recursion.robot.is_tree:
         unknowns = Unknowns.from_equalities(recursion.robot.size, given_columns)
@@ -93,7 +85,7 @@ def _preferred_order(
         for own in robot.inertial_columns:
             columns[own] = own[[SYMBOLS.index(symbol) for symbol in within]]
     elif not isinstance(order, str):
-        first = [parameter_column(robot, name) for name in order]
+        first = [views.parameter_column(robot, name) for name in order]
         columns = np.array([*dict.fromkeys([*first, *columns.tolist()])], dtype=np.intp)
     return columns
 
@@ -250,7 +242,7 @@ class BaseParameters(IdentifiedParameters, Displayed):
             weightless = run.robot.with_gravity((0.0, 0.0, 0.0))
             other = run.with_robot(weightless)
             without = BaseParameters(weightless, Coefficients(Echelon(other)))
-        return symbol_table(self, without)
+        return views.symbol_table(self, without)
 
     def explain(self, name: str) -> str:
         """Explain what can be identified of a parameter and which joint hides it.
@@ -277,7 +269,7 @@ class BaseParameters(IdentifiedParameters, Displayed):
         >>> base.explain("l2y")
         'l2y is identifiable alone.'
         """
-        return explain_parameter(self, name)
+        return views.explain_parameter(self, name)
 
     def listing(self) -> str:
         """One numbered line per base parameter."""
@@ -289,7 +281,9 @@ class BaseParameters(IdentifiedParameters, Displayed):
         """A figure of `table`. Needs the extra "plot"."""
         from feasid.core.figures import draw
 
-        return draw(identifiability_map(symbol_rows(self), parameter_owners(self.robot)))
+        return draw(
+            views.identifiability_map(views.symbol_rows(self), views.parameter_owners(self.robot))
+        )
 
     def display(self) -> Display:
         """The count, the verification, and as many combinations as fit on the screen."""

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from feasid.core.arrays import Array
 from feasid.core.errors import RankError
+from feasid.parameters.identifiability import sampling
 from feasid.parameters.identifiability.degeneracy import find_near_degeneracies
 from feasid.parameters.identifiability.echelon import (
     NOISE_SAFETY_FACTOR,
@@ -35,13 +36,6 @@ from feasid.parameters.identifiability.frames import (
     zero_rounding_errors,
 )
 from feasid.parameters.identifiability.invariant_subspaces import ROOT2, TOLERANCE
-from feasid.parameters.identifiability.sampling import (
-    MAX_HIDDEN_TORQUE,
-    SEED,
-    RandomMotions,
-    SampleCheck,
-    verify_ranks,
-)
 from feasid.robot.bodies import SYMMETRIC_ROTOR
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS, JointTerm
 from feasid.robot.known import Index
@@ -129,12 +123,12 @@ class Coefficients:
         return find_near_degeneracies(self.echelon, self.joint_nullspaces)
 
     @cached_property
-    def random_motions(self) -> RandomMotions:
+    def random_motions(self) -> sampling.RandomMotions:
         """Random motions on which results are tried."""
-        return RandomMotions(self.echelon.run)
+        return sampling.RandomMotions(self.echelon.run)
 
     @cached_property
-    def check(self) -> SampleCheck:
+    def check(self) -> sampling.SampleCheck:
         """The blocks tried on random motions.
 
         Raises RankError: names the joint whose count is not confirmed.
@@ -142,12 +136,12 @@ class Coefficients:
         joints = self.joint_nullspaces
         doubted: Sequence[int] = () if self.exact_nullspaces is None else range(len(joints))
         try:
-            return verify_ranks(self.random_motions, joints, self.transfers, doubted)
+            return sampling.verify_ranks(self.random_motions, joints, self.transfers, doubted)
         except RankError:
             if self.exact_nullspaces is not None or not self.near_degeneracies:
                 raise
             doubted = [*self.near_degeneracies]
-            return verify_ranks(self.random_motions, joints, self.transfers, doubted)
+            return sampling.verify_ranks(self.random_motions, joints, self.transfers, doubted)
 
     @cached_property
     def parameter_units(self) -> Array:
@@ -290,19 +284,19 @@ class Coefficients:
     def _check_kernel(self, kd: sparse.csc_array) -> None:
         """Raise unless K times a random combination of null vectors vanishes."""
         null = self.nullspace
-        hidden = null @ np.random.default_rng(SEED).standard_normal(null.shape[1])
+        hidden = null @ np.random.default_rng(sampling.SEED).standard_normal(null.shape[1])
         size = np.abs(hidden[self.independent])
         residual = hidden[self.independent] + kd @ hidden[self.dependent]
         for some in np.array_split(np.arange(kd.shape[1]), 1 + kd.nnz // MOST_COPIED):
             size += abs(kd[:, some]) @ np.abs(hidden[self.dependent[some]])
         residual = np.abs(residual)
-        bad = np.flatnonzero(residual > MAX_HIDDEN_TORQUE * size)
+        bad = np.flatnonzero(residual > sampling.MAX_HIDDEN_TORQUE * size)
         if bad.size:
             body = self.echelon.run.robot.parameter_names[self.independent[bad[0]]][0]
             raise RankError(
                 f"the coefficients of body {body!r} in K are off by "
                 f"{residual[bad[0]] / size[bad[0]]:.1e} of their terms "
-                f"(at most {MAX_HIDDEN_TORQUE:.0e})",
+                f"(at most {sampling.MAX_HIDDEN_TORQUE:.0e})",
                 body=body,
             )
 

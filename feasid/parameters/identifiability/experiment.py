@@ -25,12 +25,8 @@ from scipy import sparse
 
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import InputError, did_you_mean
+from feasid.parameters.identifiability import echelon
 from feasid.parameters.identifiability.coefficients import UNIT_ROUNDOFF, Coefficients
-from feasid.parameters.identifiability.echelon import (
-    NOISE_SAFETY_FACTOR,
-    pivots_from_right,
-    round_to_integers,
-)
 from feasid.parameters.identifiability.exact import RankCheck
 from feasid.parameters.identifiability.recursion import Recursion
 from feasid.parameters.identifiability.sampling import SampleCheck, energy_rows
@@ -238,7 +234,7 @@ class ReorderedCoefficients(Coefficients):
         """Columns of the dependent parameters, increasing."""
         if self._null_vectors.shape[1] == 0:
             return np.zeros(0, dtype=np.intp)
-        return np.sort(self.order[pivots_from_right(self._null_vectors[None])[0]])
+        return np.sort(self.order[echelon.pivots_from_right(self._null_vectors[None])[0]])
 
     @cached_property
     def scaled_kd(self) -> sparse.csc_array:
@@ -249,8 +245,8 @@ class ReorderedCoefficients(Coefficients):
         kd = -np.linalg.solve(pivots.T, rest.T).T
         worst = np.linalg.cond(pivots) if pivots.size else 1.0
         size = np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
-        noise = NOISE_SAFETY_FACTOR * UNIT_ROUNDOFF * worst * size
-        return sparse.csc_array(round_to_integers(np.asarray(kd), np.asarray(noise)))
+        noise = echelon.NOISE_SAFETY_FACTOR * UNIT_ROUNDOFF * worst * size
+        return sparse.csc_array(echelon.round_to_integers(np.asarray(kd), np.asarray(noise)))
 
 
 RANK_TOLERANCE = 1e-10
@@ -353,7 +349,7 @@ class RestrictedCoefficients(Coefficients):
         columns, null = self._null_vectors
         if not null.shape[1]:
             return np.zeros(0, dtype=np.intp)
-        return np.sort(columns[pivots_from_right(null[None])[0]])
+        return np.sort(columns[echelon.pivots_from_right(null[None])[0]])
 
     @cached_property
     def independent(self) -> Index:
@@ -378,8 +374,8 @@ class RestrictedCoefficients(Coefficients):
             ).T
             rounding = np.clip(1 / self.singular_value_gap, INTEGER_TOLERANCE, LARGEST_ROUNDING)
             scale = np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
-            out[:, np.searchsorted(self.dependent, self._dependent_unknowns)] = round_to_integers(
-                np.asarray(kd), float(rounding) * scale
+            out[:, np.searchsorted(self.dependent, self._dependent_unknowns)] = (
+                echelon.round_to_integers(np.asarray(kd), float(rounding) * scale)
             )
         return sparse.csc_array(out)
 

@@ -16,15 +16,8 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.parameters.identifiability.rounding import with_exact_geometry
+from feasid.results.codegen import expression
 from feasid.results.codegen.algorithms import Algorithms
-from feasid.results.codegen.expression import (
-    FUNCTIONS,
-    Expression,
-    Graph,
-    Operations,
-    count_operations,
-    dependencies,
-)
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import require_values
 
@@ -51,17 +44,17 @@ class Routine:
 
     name: str
     inputs: tuple[tuple[str, int], ...]
-    outputs: tuple[Expression, ...]
+    outputs: tuple[expression.Expression, ...]
 
     @cached_property
-    def needed_expressions(self) -> list[Expression]:
+    def needed_expressions(self) -> list[expression.Expression]:
         """Everything that the outputs depend on, arguments first."""
-        return dependencies(self.outputs)
+        return expression.dependencies(self.outputs)
 
     @property
-    def operations(self) -> Operations:
+    def operations(self) -> expression.Operations:
         """Number of operations."""
-        return count_operations(self.outputs)
+        return expression.count_operations(self.outputs)
 
     @property
     def used_inputs(self) -> frozenset[str]:
@@ -94,12 +87,12 @@ class BaseParameterModel:
 
     def routine(self, kind: str) -> Routine:
         """Make one of `ROUTINES` in a new graph."""
-        graph = Graph()
+        graph = expression.Graph()
         arguments = {} if self.beta is not None else {"beta": self.base.size}
         columns = self.base.independent.tolist()
         return _make_routine(kind, self.robot, graph, self._parameters(graph), columns, arguments)
 
-    def _parameters(self, graph: Graph) -> Sequence[Expression]:
+    def _parameters(self, graph: expression.Graph) -> Sequence[expression.Expression]:
         """Standard parameters: leading ones are the base parameters, the others zero."""
         beta = graph.inputs("beta", self.base.size) if self.beta is None else self.beta.tolist()
         out = [graph.as_expression(0.0)] * self.robot.size
@@ -117,7 +110,7 @@ class StandardParameterModel:
 
     def routine(self, kind: str) -> Routine:
         """Make one of `ROUTINES` in a new graph."""
-        graph = Graph()
+        graph = expression.Graph()
         delta = [graph.as_expression(float(v)) for v in require_values(self.robot, "")]
         return _make_routine(kind, self.robot, graph, delta, self.columns, {})
 
@@ -125,8 +118,8 @@ class StandardParameterModel:
 def _make_routine(
     kind: str,
     robot: Robot,
-    graph: Graph,
-    delta: Sequence[Expression],
+    graph: expression.Graph,
+    delta: Sequence[expression.Expression],
     columns: Sequence[int],
     given: Mapping[str, int],
 ) -> Routine:
@@ -204,7 +197,7 @@ INFIX = {"mul": ("*", 1), "add": (" + ", 2), "sub": (" - ", 2)}
 
 
 def _expression_text(
-    node: Expression, written: dict[int, ExpressionText], language: Language
+    node: expression.Expression, written: dict[int, ExpressionText], language: Language
 ) -> ExpressionText:
     if node.kind == "number":
         text = language.number(node.value)
@@ -230,7 +223,9 @@ PYTHON = Language(
     input=lambda name: name.replace("[", "").replace("]", ""),
 )
 
-PYTHON_FUNCTIONS = {name: getattr(math, name, function) for name, function in FUNCTIONS.items()}
+PYTHON_FUNCTIONS = {
+    name: getattr(math, name, function) for name, function in expression.FUNCTIONS.items()
+}
 
 
 def python_function(routine: Routine) -> Callable[..., list[float]]:

@@ -19,15 +19,8 @@ from feasid.robot.bodies import Body, Member, lumped_parameters
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.drives import Drive
+from feasid.robot.formats import terms
 from feasid.robot.formats.description import Bond, Description, Joint, Link, NeedsCompilerError
-from feasid.robot.formats.terms import (
-    FLOATING_JOINT,
-    LeftOut,
-    check_ignored,
-    left_out_notes,
-    refuse_effects,
-    term_notes,
-)
 from feasid.robot.rotations import compose, exponential
 
 WORLD = "world"  #: Name of the base in equality constraints.
@@ -47,7 +40,10 @@ def build_robot(
     modelled and that `ignore` does not name. Raises InputError: `floating` contradicts the
     description. Raises MissingExtraError: masses that only the format's compiler knows.
     """
-    left_out = [*refuse_effects(description.effects, check_ignored(ignore)), *description.left_out]
+    left_out = [
+        *terms.refuse_effects(description.effects, terms.check_ignored(ignore)),
+        *description.left_out,
+    ]
     notes = [*description.all_notes]
     floats = _has_floating_base(description, floating, notes)
     values = _link_parameters(description)
@@ -69,11 +65,11 @@ def build_robot(
             bodies[k] = replace(body, massless=weighed and body.name in carrying and frame)
     bodies = list(_drop_zero_inertias(description, bodies, tree, notes))
     left_out += [
-        LeftOut(f"<dynamics> of a {joint.kind} joint", joint.name)
+        terms.LeftOut(f"<dynamics> of a {joint.kind} joint", joint.name)
         for joint in description.joints
         if not joint.one_dof and joint.terms.values
     ]
-    notes += [*term_notes(tree.drives), *left_out_notes(left_out)]
+    notes += [*terms.term_notes(tree.drives), *terms.left_out_notes(left_out)]
     stated_gravity = description.gravity if gravity is None else gravity
     robot = Robot(
         tuple(bodies),
@@ -143,7 +139,7 @@ class _BodyBuilder:
         if link.parent is not None:
             carrier, rotation, position = self.places[link.parent]
         elif floats and not joints:
-            joints = (Joint(FLOATING_JOINT, "floating"),)
+            joints = (Joint(terms.FLOATING_JOINT, "floating"),)
         home = compose(rotation, position, link.home.rotation, link.home.position)
         for k, joint in enumerate(joints):
             last = k == len(joints) - 1

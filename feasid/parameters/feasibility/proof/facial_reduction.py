@@ -17,17 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from feasid.core.arrays import Array
-from feasid.core.exact.numbers import (
-    Equation,
-    Exact,
-    combine,
-    dot,
-    independent_rows,
-    printed_decimal,
-    simplest_number,
-    solve_near,
-    solve_square,
-)
+from feasid.core.exact import numbers
 from feasid.parameters.feasibility.constraints.affine import Block
 from feasid.parameters.feasibility.constraints.units import body_lengths
 from feasid.robot.description import Robot
@@ -52,7 +42,7 @@ SAME = Fraction(1, 10**11)
 class Face:
     """Matrices ``V W V'``."""
 
-    V: Exact  #: Shape (s, r): the identity on the rows `lead`.
+    V: numbers.Exact  #: Shape (s, r): the identity on the rows `lead`.
     lead: tuple[int, ...]
     unit: Array  #: Shape (s,).
 
@@ -107,7 +97,7 @@ class Face:
         others = [r for r in range(len(self.V)) if r not in masses]
         units = self.unit[others, None] * self._basis_doubles[others]
         order = [others[k] for k in scipy.linalg.qr(units.T, mode="r", pivoting=True)[-1]]
-        places, relations = independent_rows([self.V[r] for r in order])
+        places, relations = numbers.independent_rows([self.V[r] for r in order])
         lead = sorted([*(order[k] for k in places), *masses])
         if len(lead) == len(self.V):
             return None
@@ -134,7 +124,7 @@ class Face:
         """Coefficients of ``<B, V W V'>`` in the entries of W."""
         out = {}
         entries = [
-            (int(r), int(c), printed_decimal(basis[r, c]))
+            (int(r), int(c), numbers.printed_decimal(basis[r, c]))
             for r, c in zip(*np.nonzero(basis), strict=True)
         ]
         for a, b in self.index_pairs:
@@ -143,7 +133,7 @@ class Face:
                 out[a, b] = total * (1 + (a != b))
         return out
 
-    def linear_forms(self, basis: Array) -> Exact:
+    def linear_forms(self, basis: Array) -> numbers.Exact:
         """`linear_form` of several matrices, a row each."""
         forms = map(self.linear_form, basis)
         return [[form.get(pair, Fraction(0)) for pair in self.index_pairs] for form in forms]
@@ -151,23 +141,25 @@ class Face:
     def relations(self, block: Block) -> tuple[Row, ...]:
         """Combinations of the block's parameters that no multiplier on the face pulls at."""
         columns = block.columns.tolist()
-        _, rows = independent_rows(self.linear_forms(block.basis))
+        _, rows = numbers.independent_rows(self.linear_forms(block.basis))
         return tuple({columns[k]: c for k, c in row.items()} for row in rows)
 
-    def exact_matrix(self, W: Mapping[tuple[int, int], Fraction]) -> Exact:
+    def exact_matrix(self, W: Mapping[tuple[int, int], Fraction]) -> numbers.Exact:
         """``V W V'`` exactly."""
         count = range(len(self.lead))
         full = [[W[min(a, b), max(a, b)] for b in count] for a in count]
-        half = [[dot(row, column) for column in full] for row in self.V]
-        return [[dot(row, other) for other in self.V] for row in half]
+        half = [[numbers.dot(row, column) for column in full] for row in self.V]
+        return [[numbers.dot(row, other) for other in self.V] for row in half]
 
-    def add_remainder(self, basis: Array, Z: Exact, remainder: Sequence[Fraction]) -> Exact:
+    def add_remainder(
+        self, basis: Array, Z: numbers.Exact, remainder: Sequence[Fraction]
+    ) -> numbers.Exact:
         """Z plus ``V W V'`` whose adjoint is `remainder`, which satisfies the face's relations."""
         forms = self.linear_forms(basis)
-        lead, _ = independent_rows(forms)
+        lead, _ = numbers.independent_rows(forms)
         some = [forms[k] for k in lead]
-        gram = [[dot(one, two) for two in some] for one in some]
-        factors = solve_square(gram, [remainder[k] for k in lead]) or []
+        gram = [[numbers.dot(one, two) for two in some] for one in some]
+        factors = numbers.solve_square(gram, [remainder[k] for k in lead]) or []
         W = {
             pair: sum((c * f[i] for c, f in zip(factors, some, strict=False)), Fraction(0))
             for i, pair in enumerate(self.index_pairs)
@@ -245,12 +237,12 @@ def _make_row_consistent(
     """The coefficients of one body, changed by their rounding at most."""
     part = {j: row.get(j, Fraction(0)) for j in columns}
     size = max(map(abs, part.values()))
-    errors = [combine(relation, part) for relation in relations]
+    errors = [numbers.combine(relation, part) for relation in relations]
     scales = [sum(map(abs, relation.values())) * size for relation in relations]
     if not any(errors) or any(abs(e) > SAME * s for e, s in zip(errors, scales, strict=True)):
         return {}
     for constants in ({j for j, c in part.items() if not c or c == 1}, columns & leads):
-        equations: list[Equation] = [
+        equations: list[numbers.Equation] = [
             (
                 {(j,): c for j, c in relation.items() if j not in constants},
                 -sum((c * part[j] for j, c in relation.items() if j in constants), Fraction(0)),
@@ -258,7 +250,7 @@ def _make_row_consistent(
             for relation in relations
         ]
         start = {(j,): part[j] for j in columns - constants}
-        solution = solve_near(equations, start, lambda _: 1.0)
+        solution = numbers.solve_near(equations, start, lambda _: 1.0)
         if solution is None:
             continue
         digits = {j: Fraction(round(x * 10**DIGITS), 10**DIGITS) for (j,), x in solution.items()}
@@ -270,12 +262,12 @@ def _make_row_consistent(
 def _simplest_within(x: float, error: float) -> Fraction:
     """The simplest number within the error that x may have."""
     if error <= 1e3 * ROUNDED_ZERO:
-        return simplest_number(x)
+        return numbers.simplest_number(x)
     for largest in (12, 100, 1000, 10**6):
         simple = Fraction(x).limit_denominator(largest)
         if abs(float(simple) - x) <= error * max(1.0, abs(x)):
             return simple
-    return printed_decimal(x)
+    return numbers.printed_decimal(x)
 
 
 def kinetic_energy_multipliers(

@@ -41,13 +41,8 @@ from feasid.parameters.feasibility.cone import (
 )
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.units import Units
+from feasid.parameters.feasibility.proof import facial_reduction
 from feasid.parameters.feasibility.proof.claim import Certificate
-from feasid.parameters.feasibility.proof.facial_reduction import (
-    ROUNDED_ZERO,
-    Face,
-    kinetic_energy_multipliers,
-    pull_matrix,
-)
 from feasid.parameters.feasibility.proof.question import (
     HEAVIEST,
     DualPoint,
@@ -282,7 +277,7 @@ def _blocks_on_faces(
     pairs = list(zip(question.free_constraints, reduced.blocks, strict=False))
     originals = [question.feasible.blocks[place] for place, _ in pairs]
     units = [scale.blocks[place] for place, _ in pairs]
-    energy = kinetic_energy_multipliers(question.robot, originals, units)
+    energy = facial_reduction.kinetic_energy_multipliers(question.robot, originals, units)
     tight = [
         block.role == "asked"
         and np.linalg.eigvalsh(block.matrix(x) / np.outer(unit, unit))[0] <= TIGHT
@@ -300,12 +295,12 @@ def _blocks_on_faces(
             continue
         Q = np.eye(len(unit))
         free = seen or block.role == "asked" or not face_columns.isdisjoint(block.columns.tolist())
-        face = None if free or not E.any() else Face.from_energy(E, unit)
+        face = None if free or not E.any() else facial_reduction.Face.from_energy(E, unit)
         if face is not None:
             pushes = [
                 push * np.outer(unit, unit)
                 for line in bounds[:, block.columns]
-                if (push := pull_matrix(block, line)).any()
+                if (push := facial_reduction.pull_matrix(block, line)).any()
             ]
             left, singular, _ = np.linalg.svd(np.hstack([face.projector, *pushes]))
             Q = left[:, : int((singular > SPANNED * singular[0]).sum())]
@@ -319,7 +314,7 @@ def _restrict_to_face(block: Block, Q: Array) -> Block:
     def restrict_matrices(matrices: Array) -> Array:
         reduced = np.asarray(Q.T @ matrices @ Q)
         size = np.abs(Q).T @ np.abs(matrices) @ np.abs(Q)
-        least = ROUNDED_ZERO * size.max(axis=(-2, -1), keepdims=True)
+        least = facial_reduction.ROUNDED_ZERO * size.max(axis=(-2, -1), keepdims=True)
         return np.where(np.abs(reduced) > least, reduced, 0.0)
 
     return replace(

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 
-from feasid.core.exact.poses import (
-    CONTEXT,
-    PI,
-    Rotation,
-    axis_rotation,
-    cos_sin,
-    identity,
-    multiply,
-)
+from feasid.core.exact import poses
 
 ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
 """Attributes of an element's orientation, and their number of values; at most one is given."""
@@ -21,19 +13,21 @@ ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
 Decimals = Sequence[Decimal]
 
 
-def rotation_from_attribute(kind: str, numbers: Decimals, degrees: bool, sequence: str) -> Rotation:
+def rotation_from_attribute(
+    kind: str, numbers: Decimals, degrees: bool, sequence: str
+) -> poses.Rotation:
     """Rotation of one of the `ORIENTATIONS`; ``ValueError`` for a direction of zero length.
 
     `degrees` and `sequence` are the compiler's angle unit and eulerseq: lower case letters turn
     about the moving axes, capitals about the fixed ones.
     """
-    with localcontext(CONTEXT):
-        unit = PI / 180 if degrees else Decimal(1)
+    with localcontext(poses.CONTEXT):
+        unit = poses.PI / 180 if degrees else Decimal(1)
         if kind == "quat":
             return _from_quaternion(numbers)
         if kind == "axisangle":
             half = numbers[3] * unit / 2
-            c, s = cos_sin(half)
+            c, s = poses.cos_sin(half)
             return _from_quaternion([c, *(s * x for x in _normalise(numbers[:3]))])
         if kind == "xyaxes":
             x = _normalise(numbers[:3])
@@ -43,17 +37,17 @@ def rotation_from_attribute(kind: str, numbers: Decimals, degrees: bool, sequenc
         if kind == "zaxis":
             a, b, c = _normalise(numbers)
             if c < 0 and not (a or b):
-                return axis_rotation(0, PI)
+                return poses.axis_rotation(0, poses.PI)
             # Quaternion of the half angle: (1 + cos, axis sin) up to length.
             return _from_quaternion([1 + c, -b, a, Decimal(0)])
-        out = identity()
+        out = poses.identity()
         for letter, angle in zip(sequence, numbers, strict=True):
-            step = axis_rotation("xyz".index(letter.lower()), angle * unit)
-            out = multiply(out, step) if letter.islower() else multiply(step, out)
+            step = poses.axis_rotation("xyz".index(letter.lower()), angle * unit)
+            out = poses.multiply(out, step) if letter.islower() else poses.multiply(step, out)
         return out
 
 
-def _from_quaternion(q: Decimals) -> Rotation:
+def _from_quaternion(q: Decimals) -> poses.Rotation:
     """Rotation of a quaternion (w, x, y, z) of any length."""
     w, x, y, z = q
     n = w * w + x * x + y * y + z * z

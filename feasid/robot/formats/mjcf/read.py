@@ -25,26 +25,9 @@ from feasid.robot.formats.description import (
     Joint,
     pose_of_decimals,
 )
-from feasid.robot.formats.mjcf import FORMAT
+from feasid.robot.formats.mjcf import FORMAT, model
 from feasid.robot.formats.mjcf.geometry import ORIENTATIONS, rotation_from_attribute
 from feasid.robot.formats.mjcf.links import link_of_body
-from feasid.robot.formats.mjcf.model import (
-    HIDING,
-    KINDS,
-    NEEDS_COMPILER,
-    TERMS,
-    Compiler,
-    Geom,
-    Mjcf,
-    MjcfBody,
-    MjcfFiles,
-    MjcfInertial,
-    MjcfJoint,
-    is_nonzero,
-    position_gain,
-    unmodelled_effects,
-    unread_members,
-)
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, UnmodelledEffect
 from feasid.robot.formats.xml import Element, XmlText
 from feasid.robot.rotations import from_quaternion
@@ -67,7 +50,7 @@ LINEAR = 2  #: Number of coefficients of a linear polynomial; further ones must 
 
 def describe_mjcf(text: XmlText) -> Description:
     """The description of a parsed main file; errors as of `registry.read_description`."""
-    return _MjcfReader(MjcfFiles(text)).read()
+    return _MjcfReader(model.MjcfFiles(text)).read()
 
 
 MAIN = "main"  #: The class of elements that name none.
@@ -83,15 +66,15 @@ class _Scope:
 
 
 class _MjcfReader:
-    def __init__(self, files: MjcfFiles) -> None:
+    def __init__(self, files: model.MjcfFiles) -> None:
         self.files = files
-        self.compiler = Compiler()
+        self.compiler = model.Compiler()
         self.classes: dict[str, dict[str, dict[str, str]]] = {}
         self.unknown: list[str] = []
         self.hidden: list[str] = []
-        self.bodies: dict[str, MjcfBody] = {}
-        self.world = MjcfBody(WORLD, files.main.root, None, ExactPose())
-        self.joints: dict[str, MjcfJoint] = {}
+        self.bodies: dict[str, model.MjcfBody] = {}
+        self.world = model.MjcfBody(WORLD, files.main.root, None, ExactPose())
+        self.joints: dict[str, model.MjcfJoint] = {}
         self.gravity: tuple[float, ...] | None = None
         self.disabled: set[str] = set()
         self.effects: list[UnmodelledEffect] = []
@@ -124,10 +107,10 @@ class _MjcfReader:
                 kind = element.attributes.get("childclass", scope.childclass)
                 scope = _Scope(scope.body, kind, pose)
             waiting.extend((child, scope) for child in reversed(self.read_children(element, scope)))
-        self.effects += unmodelled_effects(self.files, sections, self.attributes)
+        self.effects += model.unmodelled_effects(self.files, sections, self.attributes)
         off = bool(self.disabled & {"equality", "constraint"})
         bonds = tuple(self.bonds(() if off else sections))
-        mjcf = Mjcf(self.files, self.compiler, self.bodies, self.joints)
+        mjcf = model.Mjcf(self.files, self.compiler, self.bodies, self.joints)
         path = self.files.main.path
         balanced = (
             f'{path}: compiler balanceinertia="true" replaces impossible inertias by the mean of '
@@ -139,7 +122,7 @@ class _MjcfReader:
         for element in (e for s in actuators for e in self.files.children(s)):
             values = self.attributes(element, (element.tag,))
             if joint := values.get("joint", ""):
-                motors[joint] = motors.get(joint) or position_gain(element.tag, values)
+                motors[joint] = motors.get(joint) or model.position_gain(element.tag, values)
         return Description(
             FORMAT.name,
             path,
@@ -153,7 +136,7 @@ class _MjcfReader:
             hidden=tuple(self.hidden),
             unknown=tuple(self.unknown),
             effects=tuple(self.effects),
-            left_out=tuple(unread_members(self.files, sections)),
+            left_out=tuple(model.unread_members(self.files, sections)),
             total_mass=self.compiler.total_mass,
             document=mjcf,
         )
@@ -214,7 +197,7 @@ class _MjcfReader:
         """Remember something that only the compiler knows."""
         place = f"{self.files.text(element).path}:{element.line}"
         self.unknown.append(f"{place}: {what}")
-        if element.tag in HIDING:
+        if element.tag in model.HIDING:
             self.hidden.append(self.unknown[-1])
 
     def attributes(
@@ -248,10 +231,10 @@ class _MjcfReader:
                 body.inertials.append(self.inertial(child, scope))
             elif child.tag == "geom":
                 values = self.attributes(child, childclass=scope.childclass)
-                body.geoms.append(Geom(child, values, self.pose(child, values, scope)))
+                body.geoms.append(model.Geom(child, values, self.pose(child, values, scope)))
             elif child.tag == "plugin":
                 self.add_unmodelled_effect("plugin", child, f"<plugin> of body {scope.body!r}")
-            elif child.tag in NEEDS_COMPILER:
+            elif child.tag in model.NEEDS_COMPILER:
                 self.note_for_compiler(child, f"<{child.tag}>")
         return children
 
@@ -271,17 +254,20 @@ class _MjcfReader:
                 body=name,
                 first_line=first,
             )
-        if is_nonzero(element.attributes.get("gravcomp", "0")) and "gravity" not in self.disabled:
+        if (
+            model.is_nonzero(element.attributes.get("gravcomp", "0"))
+            and "gravity" not in self.disabled
+        ):
             self.add_unmodelled_effect("gravcomp", element, f"body {name!r}")
         home = self.pose(element, element.attributes, scope)
         if not self.compiler.degrees and self.files.text(element) is self.files.main:
             home = replace(home, angles=tuple(element.attributes.get("euler", "").split()))
-        self.bodies[name] = MjcfBody(name, element, scope.body, home)
+        self.bodies[name] = model.MjcfBody(name, element, scope.body, home)
         return _Scope(name, element.attributes.get("childclass", scope.childclass))
 
     # -- what hangs on a body -----------------------------------------------------------------
 
-    def inertial(self, element: Element, scope: _Scope) -> MjcfInertial:
+    def inertial(self, element: Element, scope: _Scope) -> model.MjcfInertial:
         attributes = element.attributes
         for name in ("pos", "mass"):
             if name not in attributes:
@@ -304,13 +290,13 @@ class _MjcfReader:
             moments = (xx, zero, zero, yy, zero, zz)
         place = self.pose(element, attributes, scope)
         mass = self.numbers(element, "mass", 1, scope)[0].exact
-        return MjcfInertial(element, place, mass, moments)
+        return model.MjcfInertial(element, place, mass, moments)
 
     def joint(self, element: Element, scope: _Scope, count: int) -> Joint:
         values = self.attributes(element, childclass=scope.childclass)
         kind = "free" if element.tag == "freejoint" else values.get("type", "hinge")
-        if kind not in KINDS:
-            hint = did_you_mean(kind, KINDS)
+        if kind not in model.KINDS:
+            hint = did_you_mean(kind, model.KINDS)
             self.fail(f"<joint> type {quote(kind)}{hint} is unknown", element, scope)
         name = values.get("name", "") or f"{scope.body}{'' if not count else f'_joint{count + 1}'}"
         if name in self.joints:
@@ -326,7 +312,7 @@ class _MjcfReader:
         limits = self.parse_numbers(element, "range", 2, values, scope)
         joint = Joint(
             name,
-            KINDS[kind],
+            model.KINDS[kind],
             turn @ axis,
             shift + turn @ position,
             reference[0].value * unit if reference else 0.0,
@@ -335,7 +321,7 @@ class _MjcfReader:
             f"{self.files.text(element).path}:{element.line}",
         )
         holding = "solreffriction" in values or "solimpfriction" in values
-        self.joints[name] = MjcfJoint(joint, element, holding)
+        self.joints[name] = model.MjcfJoint(joint, element, holding)
         return joint
 
     def joint_terms(
@@ -356,21 +342,21 @@ class _MjcfReader:
         effects = [
             ("nonlinear", f"{name}={values[name]}")
             for name in ("springdamper", "springyield")
-            if is_nonzero(values.get(name, "0"))
+            if model.is_nonzero(values.get(name, "0"))
         ]
         numbers = {}
-        for name in TERMS:
+        for name in model.TERMS:
             text = values.get(name, "0")
             first, *more = text.split() or [""]
             if more and name in ("damping", "stiffness"):
-                if is_nonzero(" ".join(more)):
+                if model.is_nonzero(" ".join(more)):
                     effects.append(("nonlinear", f"{name}={text}"))
                 text = first
             numbers[name] = 0.0
             if not FLAGS.get(name, set()) & self.disabled:
                 numbers[name] = self.parse_numbers(element, name, 1, {name: text}, scope)[0].value
         in_units = numbers | {"springref": numbers["springref"] * unit}
-        terms = JointTerms(**{field: in_units[name] for name, field in TERMS.items()})
+        terms = JointTerms(**{field: in_units[name] for name, field in model.TERMS.items()})
         if kind not in ("hinge", "slide") and terms.values:
             effects.append(("multidof", ", ".join(f"{k}={v:g}" for k, v in numbers.items() if v)))
         for effect, text in effects:

@@ -20,18 +20,10 @@ from feasid.core.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.bodies import Body, Member
 from feasid.robot.description import GRAVITY, Robot
+from feasid.robot.formats import rewrite
 from feasid.robot.formats.build import WORLD
 from feasid.robot.formats.description import Changes, Description, Extras, JointServo, NewInertial
 from feasid.robot.formats.mjcf.model import HIDDEN, TERMS, Mjcf, MjcfBody, MjcfJoint
-from feasid.robot.formats.rewrite import (
-    EMPTIED,
-    exact_inertial,
-    inertial_in_body_axes,
-    joint_kind_axis_position,
-    placed_drawings,
-    single_leader,
-    with_base_link,
-)
 from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, decimals, markup
@@ -254,13 +246,13 @@ def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     roots = [i for i, p in enumerate(robot.parents) if p < 0]
     followers = []
     for coupling in robot.couplings:
-        leader, factor = single_leader(coupling, "MJCF", held=True)
+        leader, factor = rewrite.single_leader(coupling, "MJCF", held=True)
         curve = [coupling.offset, factor, 0, 0, 0]
         followers += markup("joint", joint1=coupling.joint, joint2=leader or None, polycoef=curve)
     trees = {i: _body_lines(robot, i, terms, extras) for i in roots}
     free = [lines for i, lines in trees.items() if robot.bodies[i].floats]
     inside = [lines for i, lines in trees.items() if not robot.bodies[i].floats]
-    base, *others = with_base_link(robot, WORLD)
+    base, *others = rewrite.with_base_link(robot, WORLD)
     # Pinocchio reads the first body of the world alone, which is therefore the base, or one on it.
     inside += [_link_lines(m, m.inertial, extras) for m in others if m.name != WORLD]
     if base.name == WORLD:
@@ -284,7 +276,7 @@ def _link_lines(
     member: Member, inertial: Array | None, extras: Extras, *inside: list[str]
 ) -> list[str]:
     """A link that is fixed to the body or the world around it, with its shapes."""
-    new = (None if inertial is None else exact_inertial(inertial)) or EMPTIED
+    new = (None if inertial is None else rewrite.exact_inertial(inertial)) or rewrite.EMPTIED
     return markup(
         "body",
         _inertial_lines(new, np.eye(3)),
@@ -306,7 +298,9 @@ def _geom_lines(members: Sequence[Member], extras: Extras) -> list[str]:
     not show. Meshes stay out: MuJoCo refuses a file whose meshes it does not find.
     """
     drawings = [
-        d for _, d in placed_drawings(members, extras.drawings) if isinstance(d.shape, Shape)
+        d
+        for _, d in rewrite.placed_drawings(members, extras.drawings)
+        if isinstance(d.shape, Shape)
     ]
     boxes = {
         (d.tag, s.kind, *np.round([*s.half, *s.position, *s.rotation.ravel()], 12)): d
@@ -349,7 +343,7 @@ def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms], extras: E
             break
         joints.append(body)
         children = [k for k, p in enumerate(robot.parents) if p == i]
-    new = inertial_in_body_axes(body)
+    new = rewrite.inertial_in_body_axes(body)
     if new is None:
         raise InputError(
             f"body {body.name!r} has no mass, so MuJoCo would refuse the file", body=body.name
@@ -367,7 +361,7 @@ def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms], extras: E
 
 
 def _joint_lines(body: Body, terms: JointTerms) -> list[str]:
-    kind, axis, position = joint_kind_axis_position(body, "MJCF")
+    kind, axis, position = rewrite.joint_kind_axis_position(body, "MJCF")
     if kind == "floating":
         return markup("freejoint", name=body.joint)
     low, high = body.limits.lower, body.limits.upper

@@ -22,6 +22,7 @@ from feasid.core.errors import UnsupportedJointError, did_you_mean
 from feasid.core.exact import poses
 from feasid.core.exact.numbers import Number, quote
 from feasid.robot.bodies import Limits
+from feasid.robot.formats import shapes
 from feasid.robot.formats.description import (
     MAX_NAME,
     MOMENTS,
@@ -34,14 +35,6 @@ from feasid.robot.formats.description import (
     depth_first,
     describe_cycle,
     pose_of_decimals,
-)
-from feasid.robot.formats.shapes import (
-    DRAWN,
-    NUMBERS_OF_SIZE,
-    Drawing,
-    Mesh,
-    Shape,
-    primitive_shape,
 )
 from feasid.robot.formats.terms import JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import Element, XmlText
@@ -449,9 +442,9 @@ class _SdfReader:
             tuple(moments),
             place,
             drawings=lambda: [
-                Drawing(x.tag, self.shape(x), self.colour(x))
+                shapes.Drawing(x.tag, self.shape(x), self.colour(x))
                 for x in element.children
-                if x.tag in DRAWN
+                if x.tag in shapes.DRAWN
             ],
         )
 
@@ -561,7 +554,7 @@ class _SdfReader:
         except ValueError:
             return ()
 
-    def shape(self, element: Element) -> Shape | Mesh | None:
+    def shape(self, element: Element) -> shapes.Shape | shapes.Mesh | None:
         """A shape in its link's frame, None for an unknown one."""
         geometry = element.find("geometry")
         solid = geometry.children[0] if geometry is not None and geometry.children else None
@@ -581,7 +574,7 @@ class _SdfReader:
         if solid.tag == "mesh":
             uri, scale = self.child_text(solid, "uri", owner), np.array(size or [1.0] * 3)
             named = uri if scale.shape == (3,) and solid.find("submesh") is None else ""
-            return Mesh(named, np.resize(scale, 3), placed.rotation, placed.position)
-        if len(size) != NUMBERS_OF_SIZE[solid.tag]:
+            return shapes.Mesh(named, np.resize(scale, 3), placed.rotation, placed.position)
+        if len(size) != shapes.NUMBERS_OF_SIZE[solid.tag]:
             return None
-        return primitive_shape(solid.tag, size, placed.rotation, placed.position)
+        return shapes.primitive_shape(solid.tag, size, placed.rotation, placed.position)

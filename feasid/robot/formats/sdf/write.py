@@ -17,6 +17,7 @@ from feasid.core.exact.numbers import Number
 from feasid.robot.bodies import Body, Member, lumped_parameters, place_member
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
+from feasid.robot.formats import rewrite
 from feasid.robot.formats.description import (
     DRAKE,
     MOMENTS,
@@ -24,14 +25,6 @@ from feasid.robot.formats.description import (
     Description,
     Extras,
     NewInertial,
-)
-from feasid.robot.formats.rewrite import (
-    exact_inertial,
-    inertial_in_body_axes,
-    joint_kind_axis_position,
-    placed_drawings,
-    single_leader,
-    to_rpy,
 )
 from feasid.robot.formats.sdf.read import DEFAULTS, MODEL, SIZES, WORLD
 from feasid.robot.formats.shapes import Drawing, Shape
@@ -194,14 +187,14 @@ def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
         back = base.rotation.T, -base.rotation.T @ base.position
         members = tuple(place_member(m, *back) for m in robot.fixed)
         delta = lumped_parameters(members)
-        new = None if delta is None else exact_inertial(delta)
+        new = None if delta is None else rewrite.exact_inertial(delta)
         ends = markup("parent", WORLD), markup("child", base.name)
         parts += [
             _link_lines(base, MODEL, new, members, robot, extras),
             markup("joint", *ends, name=f"{WORLD}_to_{base.name}", type="fixed"),
         ]
     for body in robot.bodies:
-        given, new = terms.get(body.joint, NO_TERMS), inertial_in_body_axes(body)
+        given, new = terms.get(body.joint, NO_TERMS), rewrite.inertial_in_body_axes(body)
         members = body.members or (Member(body.name),)
         place = Member(body.name, body.rotation, body.position)
         parent = body.parent or (base.name if base else WORLD)
@@ -226,7 +219,7 @@ def _link_lines(
     shapes: list[str] = []
     frames: list[str] = []
     others = {WORLD, place.name, *robot.joints, *(b.name for b in robot.bodies)}
-    for name, drawing in placed_drawings(members, extras.drawings):
+    for name, drawing in rewrite.placed_drawings(members, extras.drawings):
         shapes += _drawing_lines(drawing, name)
     for member in members:
         if member.name not in others:
@@ -238,7 +231,7 @@ def _link_lines(
 
 
 def _pose_lines(rotation: Array, position: Array, **attributes: str) -> list[str]:
-    return markup("pose", (*position, *to_rpy(rotation)), **attributes)
+    return markup("pose", (*position, *rewrite.to_rpy(rotation)), **attributes)
 
 
 def _drawing_lines(drawing: Drawing, name: str) -> list[str]:
@@ -261,7 +254,7 @@ def _drawing_lines(drawing: Drawing, name: str) -> list[str]:
 
 
 def _joint_lines(body: Body, parent: str, terms: JointTerms, follows: Coupling | None) -> list[str]:
-    kind, axis, position = joint_kind_axis_position(body, "SDF")
+    kind, axis, position = rewrite.joint_kind_axis_position(body, "SDF")
     if kind == "floating":
         return []
     bounds = {k: getattr(body.limits, k) for k in ("lower", "upper", "effort", "velocity")}
@@ -271,7 +264,7 @@ def _joint_lines(body: Body, parent: str, terms: JointTerms, follows: Coupling |
     )
     mimic: list[str] = []
     if follows is not None:
-        leader, factor = single_leader(follows, "SDF")
+        leader, factor = rewrite.single_leader(follows, "SDF")
         numbers = {"multiplier": factor, "offset": follows.offset, "reference": 0.0}
         mimic = markup("mimic", _element_lines(numbers), joint=leader)
     about = markup(

@@ -23,6 +23,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import UnsupportedJointError
 from feasid.robot.bodies import Body, Member, lumped_parameters
 from feasid.robot.description import Robot
+from feasid.robot.formats import rewrite
 from feasid.robot.formats.description import (
     DRAKE,
     MOMENTS,
@@ -31,16 +32,6 @@ from feasid.robot.formats.description import (
     Extras,
     NamedElements,
     NewInertial,
-)
-from feasid.robot.formats.rewrite import (
-    EMPTIED,
-    exact_inertial,
-    inertial_in_body_axes,
-    joint_kind_axis_position,
-    placed_drawings,
-    single_leader,
-    to_rpy,
-    with_base_link,
 )
 from feasid.robot.formats.shapes import Drawing, Mesh
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
@@ -175,16 +166,16 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     on a moving body. Raises InputError: a body without parameters, or with infeasible ones;
     a joint that follows several.
     """
-    fixed = with_base_link(robot)
+    fixed = rewrite.with_base_link(robot)
     root = fixed[0].name
     parts = _link_lines(root, fixed, lumped_parameters(fixed), extras)
     follow = {c.joint: c for c in robot.couplings}
     for body in robot.bodies:
-        inertial_in_body_axes(body)
+        rewrite.inertial_in_body_axes(body)
         parts += _link_lines(body.name, body.members or (Member(body.name),), body.inertial, extras)
         given = terms.get(body.joint, NO_TERMS)
         follows = follow.get(body.joint)
-        kind, axis, position = joint_kind_axis_position(body, "URDF")
+        kind, axis, position = rewrite.joint_kind_axis_position(body, "URDF")
         if kind == "spherical" or position.any():
             raise UnsupportedJointError(
                 f"joint {body.joint!r} has no counterpart in URDF: a ball, or off its link's frame",
@@ -194,13 +185,13 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
             kind = "continuous"
         mimic: list[str] = []
         if follows is not None:
-            leader, factor = single_leader(follows, "URDF")
+            leader, factor = rewrite.single_leader(follows, "URDF")
             mimic = markup("mimic", joint=leader, multiplier=factor, offset=follows.offset)
         parts += markup(
             "joint",
             markup("parent", link=body.parent or root),
             markup("child", link=body.name),
-            markup("origin", xyz=body.position, rpy=to_rpy(body.rotation)),
+            markup("origin", xyz=body.position, rpy=rewrite.to_rpy(body.rotation)),
             [] if axis is None else markup("axis", xyz=axis),
             [] if axis is None else _limit_lines(body, kind),
             _dynamics_lines(given) if given.values else [],
@@ -217,18 +208,20 @@ def _link_lines(
     name: str, members: Sequence[Member], inertial: Array | None, extras: Extras
 ) -> list[str]:
     """A link that holds the mass of all that are fixed to it, and these links with their shapes."""
-    new = None if inertial is None else exact_inertial(inertial)
+    new = None if inertial is None else rewrite.exact_inertial(inertial)
     lines = []
     for k, member in enumerate(members):
         # Shapes of a link whose frame was moved onto its axis are placed in the new one.
         place = Member(member.name) if k else member
         shapes = [
             line
-            for label, drawing in placed_drawings((place,), extras.drawings)
+            for label, drawing in rewrite.placed_drawings((place,), extras.drawings)
             for line in _drawing_lines(drawing, label)
         ]
         # MuJoCo and Bullet would give a link that states no mass one of its own.
-        mass = _inertial_lines(EMPTIED) if k else [] if new is None else _inertial_lines(new)
+        mass = (
+            _inertial_lines(rewrite.EMPTIED) if k else [] if new is None else _inertial_lines(new)
+        )
         link = member.name if k else name
         lines += markup("link", mass, shapes, name=link)
         if k:
@@ -236,7 +229,7 @@ def _link_lines(
                 "joint",
                 markup("parent", link=name),
                 markup("child", link=link),
-                markup("origin", xyz=member.position, rpy=to_rpy(member.rotation)),
+                markup("origin", xyz=member.position, rpy=rewrite.to_rpy(member.rotation)),
                 name=f"{name}_to_{link}",
                 type="fixed",
             )
@@ -267,7 +260,7 @@ def _drawing_lines(drawing: Drawing, name: str) -> list[str]:
         for k, (at, solid) in enumerate(solids)
         for line in markup(
             drawing.tag,
-            markup("origin", xyz=at, rpy=to_rpy(shape.rotation)),
+            markup("origin", xyz=at, rpy=rewrite.to_rpy(shape.rotation)),
             markup("geometry", solid),
             paint,
             name=f"{name}_{k}" if k else name,

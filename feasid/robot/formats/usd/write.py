@@ -25,36 +25,17 @@ from feasid.robot import inertia
 from feasid.robot.bodies import Body, Member, lumped_parameters
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
+from feasid.robot.formats import rewrite
 from feasid.robot.formats.description import Changes, Description, Extras, NewInertial
-from feasid.robot.formats.rewrite import (
-    exact_inertial,
-    inertial_in_body_axes,
-    joint_kind_axis_position,
-    placed_drawings,
-    single_leader,
-    verification_error,
-    with_base_link,
-)
 from feasid.robot.formats.shapes import Drawing, Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
-from feasid.robot.formats.usd.read import (
-    AXES,
-    BINARY,
-    INSTANCES,
-    MIMIC,
-    StageUnits,
-    UsdDocument,
-    UsdJoint,
-    open_layer,
-    term_attributes,
-    usd_module,
-)
+from feasid.robot.formats.usd import read
 from feasid.robot.rotations import to_quaternion
 
 MASS_API = "PhysicsMassAPI"
 JOINT_API = "PhysxJointAxisAPI"
 MIMIC_API = "PhysxMimicJointAPI:rotX"  #: Schema of a joint that follows another.
-SI = StageUnits(1.0, 1.0)  #: Units of new layers: metres and kilograms.
+SI = read.StageUnits(1.0, 1.0)  #: Units of new layers: metres and kilograms.
 
 LIFTS = (0.0, *(2.0**k * 1e-8 for k in range(8)))
 """Multiples of the trace that are added to principal moments until their 32 bits are exactly those
@@ -78,7 +59,7 @@ def patch_usd(description: Description, changes: Changes) -> bytes:
     Raises InputError: a link would have to be without mass, which USD takes for its shapes' mass.
     Raises OutputError: the new text differs from the library's own edit of the layer.
     """
-    document: UsdDocument = description.document
+    document: read.UsdDocument = description.document
     edits: list[Edit] = []
     for name, new in changes.inertials.items():
         place = description.link(name).place
@@ -91,20 +72,20 @@ def patch_usd(description: Description, changes: Changes) -> bytes:
             edits += _term_edits(document.joints[name], terms, old_terms[name], document.units)
     if not edits:
         return document.data
-    wanted = open_layer(document.data, description.path)
+    wanted = read.open_layer(document.data, description.path)
     _edit_layer(wanted, edits)
-    if document.data.startswith(BINARY):
+    if document.data.startswith(read.BINARY):
         return _exported(wanted, ".usdc")
     text = str(wanted.ExportToString())
-    old = str(open_layer(document.data, description.path).ExportToString())
+    old = str(read.open_layer(document.data, description.path).ExportToString())
     out = _edit_text(document.data.decode(), old, text).encode()
-    if open_layer(out, description.path).ExportToString() != text:
-        raise verification_error("the text is not the library's own edit of the layer")
+    if read.open_layer(out, description.path).ExportToString() != text:
+        raise rewrite.verification_error("the text is not the library's own edit of the layer")
     return out
 
 
 def _mass_edits(
-    path: str, new: NewInertial, axes: Array, com: Array, units: StageUnits
+    path: str, new: NewInertial, axes: Array, com: Array, units: read.StageUnits
 ) -> list[Edit]:
     """Mass, centre of mass, principal moments and their axes of a link."""
     if not new.mass > 0:
@@ -144,11 +125,11 @@ def _possible_moments(mass: float, moments: Array) -> Array:
 
 
 def _term_edits(
-    joint: UsdJoint, terms: JointTerms, old_terms: JointTerms, units: StageUnits
+    joint: read.UsdJoint, terms: JointTerms, old_terms: JointTerms, units: read.StageUnits
 ) -> Iterator[Edit]:
     """Terms of a joint that differ from the old ones."""
     path, schema = joint.path, f"{JOINT_API}:{joint.instance}"
-    for field, (attribute, unit) in term_attributes(units, joint).items():
+    for field, (attribute, unit) in read.term_attributes(units, joint).items():
         value = getattr(terms, field)
         if value != getattr(old_terms, field):
             yield Edit(path, schema, attribute, "float", (value / unit,))
@@ -162,7 +143,7 @@ def _term_edits(
 
 def _edit_layer(layer: Any, edits: Sequence[Edit]) -> None:
     """Values and schemas, by the library."""
-    sdf, gf = usd_module("Sdf"), usd_module("Gf")
+    sdf, gf = read.usd_module("Sdf"), read.usd_module("Gf")
     makers = {
         "float": lambda x: x[0],
         "float3": lambda x: gf.Vec3f(*x),
@@ -196,10 +177,10 @@ def _exported(layer: Any, suffix: str) -> bytes:
 
 def encode_usd(content: bytes, suffix: str) -> bytes:
     """Binary for ``.usdc``, text for ``.usda``, and for ``.usd`` as the existing file."""
-    binary = content.startswith(BINARY)
+    binary = content.startswith(read.BINARY)
     if (suffix == ".usdc") == binary or suffix not in (".usda", ".usdc"):
         return content
-    return _exported(open_layer(content, "the layer"), suffix)
+    return _exported(read.open_layer(content, "the layer"), suffix)
 
 
 # -- edits in text --------------------------------------------------------------------------------
@@ -246,24 +227,24 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
         )
     layer = _NewLayer(robot.name)
     if not floating:
-        links = with_base_link(robot, "base_fixed_to_world")
+        links = rewrite.with_base_link(robot, "base_fixed_to_world")
         base = layer.add_body(links[0].name, links, extras)
         layer.bodies[None] = base.GetPath()
         anchor = layer.define("FixedJoint", layer.root, "world_joint")
         anchor.CreateBody1Rel().SetTargets([base.GetPath()])
         ten = lumped_parameters(links)
-        layer.add_mass(base, None if ten is None else exact_inertial(ten))
+        layer.add_mass(base, None if ten is None else rewrite.exact_inertial(ten))
     for body in robot.bodies:
         prim = layer.add_body(body.name, body.members or (Member(body.name),), extras)
         layer.bodies[body.name] = prim.GetPath()
-        layer.add_mass(prim, inertial_in_body_axes(body))
+        layer.add_mass(prim, rewrite.inertial_in_body_axes(body))
         if body.floats:
             layer.place(prim, body.rotation, body.position)
             continue
         path, kind = layer.add_joint(body)
-        if kind in INSTANCES:
+        if kind in read.INSTANCES:
             given = terms.get(body.joint, NO_TERMS)
-            joint = UsdJoint(path, kind, INSTANCES[kind])
+            joint = read.UsdJoint(path, kind, read.INSTANCES[kind])
             layer.edits += _term_edits(joint, given, NO_TERMS, SI)
     for coupling in robot.couplings:
         layer.add_mimic(robot, coupling)
@@ -276,9 +257,9 @@ class _NewLayer:
     """A stage while a robot is added to it."""
 
     def __init__(self, name: str) -> None:
-        self.geom, self.physics = usd_module("UsdGeom"), usd_module("UsdPhysics")
-        self.gf, self.sdf = usd_module("Gf"), usd_module("Sdf")
-        self.stage = usd_module("Usd").Stage.CreateInMemory()
+        self.geom, self.physics = read.usd_module("UsdGeom"), read.usd_module("UsdPhysics")
+        self.gf, self.sdf = read.usd_module("Gf"), read.usd_module("Sdf")
+        self.stage = read.usd_module("Usd").Stage.CreateInMemory()
         self.geom.SetStageUpAxis(self.stage, self.geom.Tokens.z)
         self.geom.SetStageMetersPerUnit(self.stage, 1.0)
         self.physics.SetStageKilogramsPerUnit(self.stage, 1.0)
@@ -292,7 +273,7 @@ class _NewLayer:
 
     def define(self, schema: str, parent: Any, name: str) -> Any:
         """A prim below another; a name that is no identifier becomes its display name."""
-        valid = str(usd_module("Tf").MakeValidIdentifier(name))
+        valid = str(read.usd_module("Tf").MakeValidIdentifier(name))
         path = parent.GetPath().AppendChild(valid)
         while self.stage.GetPrimAtPath(path):
             path = path.ReplaceName(f"{path.name}_")
@@ -321,7 +302,7 @@ class _NewLayer:
             if k:
                 link, own = self.define("Xform", body, member.name), Member(member.name)
                 self.place(link, member.rotation, member.position)
-            for label, drawing in placed_drawings((own,), extras.drawings):
+            for label, drawing in rewrite.placed_drawings((own,), extras.drawings):
                 if isinstance(drawing.shape, Shape):
                     self.add_shape(link, label, drawing, drawing.shape)
         return body
@@ -355,8 +336,8 @@ class _NewLayer:
 
     def add_joint(self, body: Body) -> tuple[str, str]:
         """A joint between a body and its parent; its frames lie on its axis."""
-        kind, axis, place = joint_kind_axis_position(body, "USD")
-        if kind not in (*INSTANCES, "spherical"):
+        kind, axis, place = rewrite.joint_kind_axis_position(body, "USD")
+        if kind not in (*read.INSTANCES, "spherical"):
             raise UnsupportedJointError(f"joint {body.joint!r} is {kind}, which USD does not hold")
         joint = self.define(f"{kind.capitalize()}Joint", self.root, body.joint)
         prim = self.joints[body.joint] = joint.GetPrim()
@@ -369,14 +350,14 @@ class _NewLayer:
             getattr(joint, f"CreateLocalPos{end}Attr")(self.gf.Vec3f(*map(float, point)))
             getattr(joint, f"CreateLocalRot{end}Attr")(self.gf.Quatf(*quaternion))
         joint.CreateAxisAttr(letter)
-        if kind in INSTANCES:
+        if kind in read.INSTANCES:
             unit, limits = 180 / math.pi if kind == "revolute" else 1.0, body.limits
             if limits.lower is not None:
                 joint.CreateLowerLimitAttr(limits.lower * unit)
             if limits.upper is not None:
                 joint.CreateUpperLimitAttr(limits.upper * unit)
             if limits.effort is not None:
-                drive = self.physics.DriveAPI.Apply(prim, INSTANCES[kind])
+                drive = self.physics.DriveAPI.Apply(prim, read.INSTANCES[kind])
                 drive.CreateMaxForceAttr(limits.effort)
             if limits.velocity is not None:
                 prim.AddAppliedSchema("PhysxJointAPI")
@@ -389,7 +370,7 @@ class _NewLayer:
 
     def add_mimic(self, robot: Robot, coupling: Coupling) -> None:
         """PhysX keeps ``q + gearing q_leader + offset = 0``, angles in degrees."""
-        leader, factor = single_leader(coupling, "USD")
+        leader, factor = rewrite.single_leader(coupling, "USD")
         prim = self.joints[coupling.joint]
         turns = [
             robot.bodies[robot.joint_index(name)].motion[:3].any()
@@ -397,9 +378,9 @@ class _NewLayer:
         ]
         ours, theirs = (180 / math.pi if turning else 1.0 for turning in turns)
         prim.AddAppliedSchema(MIMIC_API)
-        self.set_float(prim, f"{MIMIC}gearing", -factor * ours / theirs)
-        self.set_float(prim, f"{MIMIC}offset", -coupling.offset * ours)
-        prim.CreateRelationship(f"{MIMIC}referenceJoint").SetTargets(
+        self.set_float(prim, f"{read.MIMIC}gearing", -factor * ours / theirs)
+        self.set_float(prim, f"{read.MIMIC}offset", -coupling.offset * ours)
+        prim.CreateRelationship(f"{read.MIMIC}referenceJoint").SetTargets(
             [self.joints[leader].GetPath()]
         )
 
@@ -407,7 +388,7 @@ class _NewLayer:
 def _frame_on_axis(axis: Array) -> tuple[str, Array]:
     """The nearest of X, Y and Z, and a rotation from it to the axis."""
     k = int(np.abs(axis).argmax())
-    start, half = np.array(AXES["XYZ"[k]]), np.eye(3)
+    start, half = np.array(read.AXES["XYZ"[k]]), np.eye(3)
     if start @ axis < 0:  # first half a turn about another axis
         half = np.diag(np.where(np.arange(3) == (k + 1) % 3, 1.0, -1.0))
     end = half @ start
