@@ -11,7 +11,7 @@ from logs import arm_parameters, simulate, values_for
 from robots import ARM
 
 import feasid
-from feasid.applications.control.live_signals import LiveSignals
+from feasid.applications.control.external_torque import LiveSignals
 from feasid.core.errors import InputError
 from feasid.identification.assessment.contact_errors import GAIN, ErrorLaw, observer_errors
 from feasid.logs.motion import Run
