@@ -71,8 +71,7 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
             alternatives = " or ".join(f"{needed_option}={v!r}" for v in stated)
             raise InputError(
                 f"{spelled} has no effect without {alternatives} (here {needed_option} is "
-                f"{has!r}): "
-                f"give that too, or leave {name} out",
+                f"{has!r}): give that too, or leave {name} out",
                 option=name,
             )
     return values

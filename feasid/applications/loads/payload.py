@@ -237,12 +237,11 @@ class Payload:
         share = 1.0 - (self.residual[1] / max(self.residual[0], 1e-300)) ** 2
         warnings = [*self.reasons, *(n for n in self.notes if n.code in NO_TORQUES)]
         return (
-            f"load at {self.body!r}: {self.mass:.4g} kg (+- {self.mass_std:.2g}), {self.level}\n"
-            f"  centre of mass  ({centre}) m, +- ({spread})\n"
-            f"  Ixx, Iyy, Izz about it  {inertia}\n"
-            f"  error of the loaded log  {before} without the load, {after} with it: the load "
-            f"explains {100 * share:.0f} %\n"
-            f"  {self.verified}" + "".join(f"\n!! {text}" for text in warnings)
+            f"load at {self.body!r}: {self.mass:.4g} kg (+- {self.mass_std:.2g}), {self.level}\n  "
+            f"centre of mass  ({centre}) m, +- ({spread})\n  Ixx, Iyy, Izz about it  {inertia}\n  "
+            f"error of the loaded log  {before} without the load, {after} with it: the load "
+            f"explains {100 * share:.0f} %\n  "
+            f"{self.verified}" + "".join(f"\n!! {text}" for text in warnings)
         )
 
 

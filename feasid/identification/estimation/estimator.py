@@ -41,14 +41,9 @@ from feasid.identification.regression.reduce import measured_rows
 from feasid.identification.regression.triangle import Reduced
 from feasid.options.complete import select_options
 from feasid.options.tables import SetOptions
-from feasid.parameters.feasibility import solve
+from feasid.parameters.feasibility import least_squares, solve
 from feasid.parameters.feasibility.cone import Minimum
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
-from feasid.parameters.feasibility.least_squares import (
-    FeasibleFit,
-    feasible_least_squares,
-    regularise,
-)
 from feasid.parameters.feasibility.reference import feasible_start
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
@@ -260,7 +255,7 @@ class Estimator:
 
             def from_least_squares(triangle: Triangle) -> Array:
                 optimum = self._least_squares(triangle)
-                return regularise(optimum, triangle[2], self.slack).delta
+                return least_squares.regularise(optimum, triangle[2], self.slack).delta
 
             return from_least_squares
         minimiser = self._minimiser(self.problem(reduced))
@@ -317,9 +312,11 @@ class Estimator:
 
     # -- steps of a fit ------------------------------------------------------------------------
 
-    def _least_squares(self, triangle: Triangle) -> FeasibleFit:
+    def _least_squares(self, triangle: Triangle) -> least_squares.FeasibleFit:
         """The optimum of feasible least squares."""
-        return feasible_least_squares(*triangle[:2], self.base, self.feasible, solver=self.solver)
+        return least_squares.feasible_least_squares(
+            *triangle[:2], self.base, self.feasible, solver=self.solver
+        )
 
     def _estimate_noise(
         self, equations: Reduced, problem: EstimationProblem, start: Array
@@ -386,7 +383,7 @@ class Estimator:
                 notes.append(Note(text, "wls"))
         optimum = self._least_squares(triangle)
         r, rho, residual = triangle
-        solution = regularise(optimum, residual, self.slack)
+        solution = least_squares.regularise(optimum, residual, self.slack)
         measured = measured_rows(equations)
         rows = equations.rows * int(measured.sum())
         total = float(np.hypot(residual, np.linalg.norm(r @ solution.beta - rho)))
@@ -408,8 +405,8 @@ class Estimator:
 
 
 def verify_minimum(
-    optimum: FeasibleFit, minimum: Minimum, problem: EstimationProblem
-) -> FeasibleFit:
+    optimum: least_squares.FeasibleFit, minimum: Minimum, problem: EstimationProblem
+) -> least_squares.FeasibleFit:
     """A minimum as the answer in place of the optimum of the same equations, verified exactly.
 
     Raises SolverError: when it breaks a constraint.
@@ -420,7 +417,7 @@ def verify_minimum(
     broken = problem.feasible.violations(delta)
     if broken:
         raise solve.solver_error(f"the answer violates {', '.join(broken)} in exact arithmetic", ())
-    return FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)
+    return least_squares.FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)
 
 
 def _inconsistent_bodies(

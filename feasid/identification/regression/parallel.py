@@ -45,10 +45,8 @@ from feasid.options.tables import LogOptions
 from feasid.robot.description import Robot
 
 BOOT = (
-    "import pickle, sys\n"
-    "sys.path[:] = pickle.load(sys.stdin.buffer)\n"
-    "from feasid.identification.regression.parallel import serve_jobs\n"
-    "serve_jobs(sys.stdin.buffer)\n"
+    "import pickle, sys\nsys.path[:] = pickle.load(sys.stdin.buffer)\nfrom "
+    "feasid.identification.regression.parallel import serve_jobs\nserve_jobs(sys.stdin.buffer)\n"
 )
 
 PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(feasid.__file__)))

@@ -40,12 +40,7 @@ from feasid.core.errors import FeasidError, InputError, LogError, SecurityError
 from feasid.core.files import document_output, read_whole, write_atomically
 from feasid.core.notes import Note, as_notes
 from feasid.core.threads import one_thread
-from feasid.identification.regression.folds import (
-    Strata,
-    absorb_rows,
-    stack_triangles,
-    triangularise,
-)
+from feasid.identification.regression import folds
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
@@ -104,7 +99,7 @@ class Reduced:
     #: Equations per coordinate; `samples` unless a low-pass on both sides left fewer to keep.
     rows: int = -1
     #: Per row its triangles by slowness and time; empty when the equations were not filtered.
-    strata: tuple[Strata, ...] = ()
+    strata: tuple[folds.Strata, ...] = ()
     #: Longest time between two samples of the logs [s]; 0 when it is not known.
     period: float = 0.0
     #: Shape (dof,): sum of squares of what is to be predicted, where torques hold the forces of
@@ -169,7 +164,7 @@ class Reduced:
         parts = zip(self.triangles, other.triangles, strict=True)
         return replace(
             self,
-            triangles=tuple(stack_triangles(a, b) for a, b in parts),
+            triangles=tuple(folds.stack_triangles(a, b) for a, b in parts),
             samples=self.samples + other.samples,
             notes=as_notes((*self.notes, *other.notes)),
             cutoff=self.cutoff if self.cutoff == other.cutoff else None,
@@ -232,7 +227,7 @@ class Reduced:
             wide = np.zeros((triangle.shape[0], size + 1))
             wide[:, [*support, size]] = factor * triangle
             stacked.append(wide)
-        r = triangularise(np.vstack(stacked))
+        r = folds.triangularise(np.vstack(stacked))
         r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
         return r[:size, :size], r[:size, size], float(r[size, size])
 
@@ -316,7 +311,9 @@ class Reduced:
                 if support and not (min(support) >= 0 and max(support) < len(reduced.columns)):
                     raise ValueError(f"support of row {r} is damaged")
                 if reduced.strata:
-                    _require_shapes(f"row {r}", vars(reduced.strata[r]), vars(Strata.empty(size)))
+                    _require_shapes(
+                        f"row {r}", vars(reduced.strata[r]), vars(folds.Strata.empty(size))
+                    )
             return reduced
         except SecurityError as error:
             raise SecurityError(f"{name}: {error}", path=name) from error
@@ -374,7 +371,7 @@ class Reducer:
         self.plan.fill(q, dq, ddq, blocks)
         for r, block in enumerate(blocks):
             block[-1] = tau[r]
-            absorb_rows(self._triangles[r], block.T)
+            folds.absorb_rows(self._triangles[r], block.T)
         self._samples += count
 
     @property
@@ -407,7 +404,7 @@ def relative_errors(robot: Robot, missed: Array, squares: Array) -> Array:
 
 FILE_VERSION = 5  #: Version of the saved file.
 
-KNOWN = kinds(Reduced, Strata)
+KNOWN = kinds(Reduced, folds.Strata)
 
 
 def _require_shapes(what: str, arrays: Mapping[str, Any], like: Mapping[str, Array]) -> None:

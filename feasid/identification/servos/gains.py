@@ -446,9 +446,8 @@ def _refuse_unexplained(problem: GainProblem, found: LawFit) -> None:
     if _is_late(found):
         raise LogError(
             f"commands seem to act {1e3 * delay:.1f} ms after their rows, beyond "
-            f"{1e3 * EARLIEST:g} to {1e3 * LATEST:g} ms: the servo acts on "
-            "the command's rate or adds a feed-forward that servo_terms does not name, or the "
-            "column holds other commands"
+            f"{1e3 * EARLIEST:g} to {1e3 * LATEST:g} ms: the servo acts on the command's rate or "
+            "adds a feed-forward that servo_terms does not name, or the column holds other commands"
         )
     worst = int(np.argmax(misfit))
     joint = problem.base.robot.joints[worst]

@@ -66,9 +66,8 @@ def gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
     by = [what for what, given in weighed.items() if given]
     if not known and not by:
         raise InputError(
-            f"the description of robot {robot.name!r} lacks inertials, so that nothing fixes "
-            "the common factor of gains and parameters: give gains=, moments= or loaded= and "
-            "load="
+            f"the description of robot {robot.name!r} lacks inertials, so that nothing fixes the "
+            "common factor of gains and parameters: give gains=, moments= or loaded= and load="
         )
     unknowns = np.asarray(base.K, dtype=np.float64) if known else np.eye(len(base.independent))
     rows = [_moment_row(base, *m) for m in chosen["moments"] or ()]

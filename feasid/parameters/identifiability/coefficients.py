@@ -18,7 +18,7 @@ from scipy import sparse
 
 from feasid.core.arrays import Array
 from feasid.core.errors import RankError
-from feasid.parameters.identifiability import sampling
+from feasid.parameters.identifiability import frames, sampling
 from feasid.parameters.identifiability.degeneracy import find_near_degeneracies
 from feasid.parameters.identifiability.echelon import (
     NOISE_SAFETY_FACTOR,
@@ -29,12 +29,6 @@ from feasid.parameters.identifiability.echelon import (
     round_to_integers,
 )
 from feasid.parameters.identifiability.exact import NotRational, RankCheck, certify, exact_blocks
-from feasid.parameters.identifiability.frames import (
-    nearly_degenerate_joints,
-    parameter_transform,
-    parameter_transform_size,
-    zero_rounding_errors,
-)
 from feasid.parameters.identifiability.invariant_subspaces import ROOT2, TOLERANCE
 from feasid.robot.bodies import SYMMETRIC_ROTOR
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS, JointTerm
@@ -112,7 +106,9 @@ class Coefficients:
         clearly not.
         """
         self.echelon.joint_nullspaces  # noqa: B018  (notes doubtful singular values)
-        if self.echelon.run.doubtful_values or nearly_degenerate_joints(self.echelon.run.frames):
+        if self.echelon.run.doubtful_values or frames.nearly_degenerate_joints(
+            self.echelon.run.frames
+        ):
             with suppress(NotRational):
                 return exact_blocks(self.echelon)
         return None
@@ -248,7 +244,7 @@ class Coefficients:
             for i, (inverse, p) in enumerate(zip(inverses, run.robot.parents, strict=True)):
                 y = inverse @ g / np.r_[ROOT2, self.echelon.block_layout(i)[2][10:]]
                 origin = run.frames.origins[i] / run.frames.length
-                y[:10] = parameter_transform(np.eye(3), origin) @ y[:10]
+                y[:10] = frames.parameter_transform(np.eye(3), origin) @ y[:10]
                 vector[self.joint_nullspaces[i].columns] += y
                 if p >= 0:
                     moved = self.transfers[i] @ y[: self.joint_nullspaces[i].inertial]
@@ -322,11 +318,11 @@ class Coefficients:
     @cached_property
     def transfers(self) -> tuple[Array, ...]:
         """Per joint the transform of its inertial columns to the parent's ten, scaled units."""
-        return tuple(self._transforms_to_parents(parameter_transform))
+        return tuple(self._transforms_to_parents(frames.parameter_transform))
 
     @cached_property
     def _transfer_rounding(self) -> tuple[Array, ...]:
-        sizes = self._transforms_to_parents(parameter_transform_size)
+        sizes = self._transforms_to_parents(frames.parameter_transform_size)
         return tuple(UNIT_ROUNDOFF * size for size in sizes)
 
     def _transforms_to_parents(self, frame_change: Callable[[Array, Array], Array]) -> list[Array]:
@@ -335,7 +331,7 @@ class Coefficients:
         for body, transform in zip(f.robot.bodies, transforms, strict=True):
             parts = [transform]
             if body.rotor is not None:
-                turn = zero_rounding_errors(body.rotor.rotation, 1.0)
+                turn = frames.zero_rounding_errors(body.rotor.rotation, 1.0)
                 b = frame_change(turn, body.rotor.position / f.length)
                 parts.append(b @ SYMMETRIC_ROTOR if body.rotor.symmetric else b)
             out.append(np.hstack(parts))

@@ -19,13 +19,8 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.files import Function
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
+from feasid.results.codegen import routine
 from feasid.results.codegen.c import compile_routines, find_compiler
-from feasid.results.codegen.routine import (
-    FORWARD,
-    BaseParameterModel,
-    StandardParameterModel,
-    python_function,
-)
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import require_values
 
@@ -133,12 +128,12 @@ class CompiledDynamics:
 
     def _generate_routines(self, kinds: tuple[str, ...]) -> None:
         """Generate routines, and compile them where the backend does."""
-        source: BaseParameterModel | StandardParameterModel
+        source: routine.BaseParameterModel | routine.StandardParameterModel
         if self._adjustable:
-            source = BaseParameterModel.from_robot(self.robot, self.base, argument=True)
+            source = routine.BaseParameterModel.from_robot(self.robot, self.base, argument=True)
         else:
             columns = self.base.independent.tolist() if "regressor" in kinds else ()
-            source = StandardParameterModel(self.robot, tuple(columns))
+            source = routine.StandardParameterModel(self.robot, tuple(columns))
         small = self.robot.dof <= MOST_COMPILED
         if self.backend == "c" or (self.backend == "auto" and small and find_compiler()):
             try:
@@ -150,7 +145,7 @@ class CompiledDynamics:
                     raise
         self.backend = "python"
         for kind in kinds:
-            self._code[kind] = _call_with_lists(python_function(source.routine(kind)))
+            self._code[kind] = _call_with_lists(routine.python_function(source.routine(kind)))
 
     def _find_or_generate_routine(self, kind: str) -> Callable[..., Sequence[float] | Array]:
         """A routine; it is generated at its first use."""
@@ -233,7 +228,9 @@ class CompiledDynamics:
         Raises `InputError`, too, for an infeasible model, whose mass matrix is singular.
         """
         q, dq, tau = self._vector_inputs(q=q, dq=dq, tau=tau)
-        out = np.array(self._find_or_generate_routine(FORWARD)(*self._arguments, q, dq, tau))
+        out = np.array(
+            self._find_or_generate_routine(routine.FORWARD)(*self._arguments, q, dq, tau)
+        )
         if not np.isfinite(out).all() and np.isfinite([q, dq, tau]).all():
             raise InputError("the mass matrix is singular: this model is infeasible")
         return out

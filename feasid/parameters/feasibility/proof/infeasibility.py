@@ -33,6 +33,7 @@ from feasid.core.exact.numbers import (
 from feasid.parameters.feasibility.constraints.affine import SEMI_POWERS
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import Units
+from feasid.parameters.feasibility.proof import rounding
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.proof.facial_reduction import (
     ROUNDED_ZERO,
@@ -44,12 +45,6 @@ from feasid.parameters.feasibility.proof.facial_reduction import (
 )
 from feasid.parameters.feasibility.proof.presolve import PresolvedQuestion
 from feasid.parameters.feasibility.proof.question import DualPoint
-from feasid.parameters.feasibility.proof.rounding import (
-    complete_multipliers,
-    lift_to_semidefinite,
-    project_to_semidefinite,
-    round_matrix,
-)
 from feasid.robot.known import Row
 
 INNER_SHARE = 0.3
@@ -83,7 +78,7 @@ class InfeasibilityProver:
         if len(multipliers) != len(self.feasible.blocks) or len(prices) < count:
             return
         blocks = [
-            project_to_semidefinite(Z, u)
+            rounding.project_to_semidefinite(Z, u)
             for Z, u in zip(multipliers, self.scale.blocks, strict=True)
         ]
         si = np.maximum(prices[:count], 0.0) / self.scale.linear
@@ -262,7 +257,7 @@ class InfeasibilityProver:
         if found and unknowns > MAX_UNKNOWNS:
             return None
         Z = {
-            k: lift_to_semidefinite(round_matrix(blocks[k]), units[k])
+            k: rounding.lift_to_semidefinite(rounding.round_matrix(blocks[k]), units[k])
             for k in range(count)
             if k not in found and blocks[k].any()
         }
@@ -279,7 +274,9 @@ class InfeasibilityProver:
         Z |= {count + i: [[solution["price", i]]] for i in self._priced_constraints(prices)}
         y = {row: solution["y", i] for i, row in enumerate(self.problem.kept)}
         # Fixed parameters take what is left there.
-        multipliers, _ = complete_multipliers(self.feasible, Z, self._remainders(y, Z), units)
+        multipliers, _ = rounding.complete_multipliers(
+            self.feasible, Z, self._remainders(y, Z), units
+        )
         places = self.problem.places
         return self.problem.lift_multipliers(
             y, {places[k]: M for k, M in multipliers.items() if any(map(any, M))}

@@ -354,9 +354,8 @@ class _UrdfReader:
             self.text.fail(message, joint.element, joint=joint.name)
         if len(roots) > 1:
             self.text.fail(
-                f"link {roots[1].attributes['name']!r} and link "
-                f"{roots[0].attributes['name']!r} on line "
-                f"{roots[0].line} both have no parent joint: a robot has one root",
+                f"link {roots[1].attributes['name']!r} and link {roots[0].attributes['name']!r} on "
+                f"line {roots[0].line} both have no parent joint: a robot has one root",
                 roots[1],
                 link=roots[1].attributes["name"],
                 first_line=roots[0].line,
