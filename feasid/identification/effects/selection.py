@@ -10,7 +10,6 @@ import numpy as np
 from feasid.core.notes import Note
 from feasid.core.progress import step
 from feasid.identification.effects.calibration import correct_log, correctable_effects, gauss_newton
-from feasid.identification.effects.columns import strongest_harmonics
 from feasid.identification.effects.corrected_log import CorrectedLog, UncorrectedLog
 from feasid.identification.effects.corrections import NOTHING, usual_widths
 from feasid.identification.effects.gram import BlockGrams, grams_of_reduced
@@ -24,7 +23,7 @@ from feasid.identification.effects.joint_terms import (
     without_restless,
 )
 from feasid.identification.effects.search import Candidate, EffectSearch
-from feasid.identification.effects.table import EFFECTS, EffectAt, EffectResult
+from feasid.identification.effects.table import EFFECTS, EffectAt, EffectResult, strongest_harmonics
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import RULES

@@ -26,8 +26,7 @@ from feasid.robot.formats.description import (
     pose_of_decimals,
 )
 from feasid.robot.formats.mjcf import FORMAT, model
-from feasid.robot.formats.mjcf.geometry import ORIENTATIONS, rotation_from_attribute
-from feasid.robot.formats.mjcf.links import link_of_body
+from feasid.robot.formats.mjcf.links import ORIENTATIONS, link_of_body, rotation_from_attribute
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, UnmodelledEffect
 from feasid.robot.formats.xml import Element, XmlText
 from feasid.robot.rotations import from_quaternion
