@@ -247,7 +247,12 @@ def write_together(
                 with _named_errors(path):
                     _write_synced(beside, content)
                     if status is not None:
-                        _keep_owner(beside, status)
+                        # Mode and, where permitted, owner and group are those of the replaced file.
+                        now = beside.stat()
+                        if (now.st_uid, now.st_gid) != (status.st_uid, status.st_gid):
+                            with suppress(OSError):
+                                os.chown(beside, status.st_uid, status.st_gid)
+                        os.chmod(beside, stat.S_IMODE(status.st_mode))
             for name, target, beside in staged:
                 with _named_errors(name):
                     for journal in journals:
@@ -408,15 +413,6 @@ def _target(path: Name, overwrite: bool) -> tuple[Path, os.stat_result | None]:
     if not target.parent.is_dir():
         raise OutputError(f"cannot write {path}: no folder {target.parent}", path=str(path))
     return target, status
-
-
-def _keep_owner(beside: Path, before: os.stat_result) -> None:
-    """Mode and, where permitted, owner and group of the file that is replaced."""
-    now = beside.stat()
-    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
-        with suppress(OSError):
-            os.chown(beside, before.st_uid, before.st_gid)
-    os.chmod(beside, stat.S_IMODE(before.st_mode))
 
 
 def _is_same_file(a: str, b: str) -> bool:

@@ -107,7 +107,22 @@ class Drive:
             raise DescriptionError(f"drive {self.name!r} needs some of {DRIVE_SYMBOLS}: {unknown}")
         if len(set(self.symbols)) < len(self.symbols):
             raise DescriptionError(f"drive {self.name!r} has a symbol twice: {[*self.symbols]}")
-        self._check_terms()
+        for term in (TERMS[s] for s in self.symbols if s in TERMS):
+            if term.bounded_by and term.bounded_by not in self.symbols:
+                raise DescriptionError(
+                    f"drive {self.name!r}: {term.name} ({term.symbol}) is bounded by "
+                    f"{TERMS[term.bounded_by].name} ({term.bounded_by}), which it lacks"
+                )
+            if term.needs_load and len(self.coupling) > 1:
+                raise DescriptionError(
+                    f"drive {self.name!r} moves several joints: {term.name} is of one joint"
+                )
+        lacking = {*RIPPLE[2 * len(self.ripple) :]} & {*self.symbols}
+        if lacking or any(n <= 1 for n in self.ripple) or len({*self.ripple}) < len(self.ripple):
+            raise DescriptionError(
+                f"drive {self.name!r}: ripple must give the periods per turn of every wave: "
+                "numbers above 1, no two of them equal"
+            )
         named = {*self.symbols} & {*FEATURE_SYMBOLS}
         missing = sorted(named - {*feature_symbols(self.features)})
         if missing:
@@ -123,25 +138,6 @@ class Drive:
             sorted_values = read_only_array([by_symbol[s] for s in ordered], values.shape, "")
             object.__setattr__(self, "values", sorted_values)
         object.__setattr__(self, "symbols", ordered)
-
-    def _check_terms(self) -> None:
-        for term in (TERMS[s] for s in self.symbols if s in TERMS):
-            if term.bounded_by and term.bounded_by not in self.symbols:
-                raise DescriptionError(
-                    f"drive {self.name!r}: {term.name} ({term.symbol}) is bounded by "
-                    f"{TERMS[term.bounded_by].name} ({term.bounded_by}), which it lacks"
-                )
-            if term.needs_load and len(self.coupling) > 1:
-                raise DescriptionError(
-                    f"drive {self.name!r} moves several joints: {term.name} is of one joint"
-                )
-
-        lacking = {*RIPPLE[2 * len(self.ripple) :]} & {*self.symbols}
-        if lacking or any(n <= 1 for n in self.ripple) or len({*self.ripple}) < len(self.ripple):
-            raise DescriptionError(
-                f"drive {self.name!r}: ripple must give the periods per turn of every wave: "
-                "numbers above 1, no two of them equal"
-            )
 
     @property
     def spring_ends(self) -> tuple[float, float]:

@@ -291,27 +291,24 @@ def _arrow_to_frame(table: Any) -> pd.DataFrame:
             df[name] = df[name].astype(object)
     df.attrs = {}
     for name in lists:
-        rows = _list_rows(table[name].combine_chunks(), name)
+        # A column of lists of one length as an array, shape (rows, length).
+        column = table[name].combine_chunks()
+        if column.null_count:
+            raise LogError(f"column {name!r} has {column.null_count} row(s) without its list")
+        numbers = column.flatten().to_numpy(zero_copy_only=False)
+        lengths = np.asarray(column.value_lengths())
+        wrong = np.flatnonzero(lengths != lengths[:1])
+        if wrong.size:
+            row = int(wrong[0])
+            raise LogError(
+                f"column {name!r} holds lists of {lengths[0]} numbers, but in row {row} one of "
+                f"{lengths[row]}: leave such rows out",
+                column=name,
+                row=row,
+            )
+        rows = numbers.reshape(len(column), -1)
         df[[f"{name}_{k + 1}" for k in range(rows.shape[1])]] = rows
     return df
-
-
-def _list_rows(column: Any, name: str) -> Any:
-    """A column of lists of one length as an array, shape (rows, length)."""
-    if column.null_count:
-        raise LogError(f"column {name!r} has {column.null_count} row(s) without its list")
-    numbers = column.flatten().to_numpy(zero_copy_only=False)
-    lengths = np.asarray(column.value_lengths())
-    wrong = np.flatnonzero(lengths != lengths[:1])
-    if wrong.size:
-        row = int(wrong[0])
-        raise LogError(
-            f"column {name!r} holds lists of {lengths[0]} numbers, but in row {row} one of "
-            f"{lengths[row]}: leave such rows out",
-            column=name,
-            row=row,
-        )
-    return numbers.reshape(len(column), -1)
 
 
 formats.register_format(

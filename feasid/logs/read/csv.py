@@ -249,7 +249,18 @@ def _count_fields(
     """Check that every row from here on has `count` fields; returns where the data end."""
     data, start = lines.data, lines.at
     if data.find(b'"', start) >= 0:
-        return _count_quoted_fields(lines, count, delimiter)
+        # Files with quoted cells are read cell by cell.
+        text = io.TextIOWrapper(io.BytesIO(lines.data[lines.at :]), "utf-8", "replace", newline="")
+        rows = csv.reader(text, delimiter=delimiter)
+        try:
+            for row in rows:
+                if row and len(row) != count:
+                    line, text_of_row = lines.line + rows.line_num - 1, delimiter.join(row)
+                    raise _row_error(lines.path, line, count, len(row), text_of_row, delimiter)
+        except csv.Error as error:
+            line = lines.line + max(rows.line_num - 1, 0)
+            raise _line_error(lines.path, line, str(error)) from error
+        return len(lines.data)
     body = np.frombuffer(data, dtype=np.uint8)[start:]
     ends = np.flatnonzero(body == ord(FEED))
     if not len(ends) or ends[-1] != body.size - 1:
@@ -273,21 +284,6 @@ def _count_fields(
         return start + int(begins[k])
     text = bytes(body[begins[k] : ends[k]]).decode(errors="replace").rstrip("\r")
     raise _row_error(lines.path, line, count, int(counts[k]), text, delimiter, is_last)
-
-
-def _count_quoted_fields(lines: _Lines, count: int, delimiter: str) -> int:
-    """The same, for files with quoted cells."""
-    text = io.TextIOWrapper(io.BytesIO(lines.data[lines.at :]), "utf-8", "replace", newline="")
-    rows = csv.reader(text, delimiter=delimiter)
-    try:
-        for row in rows:
-            if row and len(row) != count:
-                line, text_of_row = lines.line + rows.line_num - 1, delimiter.join(row)
-                raise _row_error(lines.path, line, count, len(row), text_of_row, delimiter)
-    except csv.Error as error:
-        line = lines.line + max(rows.line_num - 1, 0)
-        raise _line_error(lines.path, line, str(error)) from error
-    return len(lines.data)
 
 
 def _row_error(
