@@ -13,17 +13,8 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.errors import LogError, did_you_mean
+from feasid.logs import units as si
 from feasid.logs.table import HEADER_UNITS, plain_header
-from feasid.logs.units import (
-    COMMAND,
-    CURRENTS,
-    KINDS,
-    NAMES_OF_KINDS,
-    TIMES,
-    kind_of_name,
-    standard_unit_spelling,
-    words_of,
-)
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -39,7 +30,7 @@ WAYS = {
     "tau": "A fit needs torques: add efforts or motor currents as tau_<joint>, or fit from the "
     "commands of position servos, cmd_<joint>, with command='position'. The torques of this motion "
     "by a saved fit are computed by fit.predict(log), or feasid predict",
-    COMMAND: "A fit without torques needs the commands that its servos were given: add them as "
+    si.COMMAND: "A fit without torques needs the commands that its servos were given: add them as "
     "cmd_<joint>, or map their columns with columns={'cmd': 'NAME_{}'}",
 }
 """What to do without any column of a kind."""
@@ -78,11 +69,11 @@ class ColumnLayout:
     def _is_current(self, k: int, joint: str, units: Mapping[str, Any]) -> bool:
         unit = units.get(f"tau_{joint}", units.get("tau"))
         if unit is not None:  # a number is a torque constant
-            return isinstance(unit, str) and standard_unit_spelling(unit) in CURRENTS
+            return isinstance(unit, str) and si.standard_unit_spelling(unit) in si.CURRENTS
         if header := self.header_unit("tau", k):
-            return standard_unit_spelling(header) in CURRENTS
+            return si.standard_unit_spelling(header) in si.CURRENTS
         column = self.column_name("tau", k)
-        return bool({*words_of(column.removesuffix(joint))} & {"current", "currents"})
+        return bool({*si.words_of(column.removesuffix(joint))} & {"current", "currents"})
 
     def column_name(self, kind: str, k: int) -> str:
         """Name of a coordinate's column; of what was computed, the name that it would have."""
@@ -115,7 +106,7 @@ def find_columns(
     matches: dict[str, list[Any | None]] = {}
     numbered = False
     measured = names if isinstance(torque, bool) else torque
-    prefixes = {**{kind: kind for kind in KINDS}, "tau": effort}
+    prefixes = {**{kind: kind for kind in si.KINDS}, "tau": effort}
     for kind, prefix in prefixes.items():
         matches[kind] = []
         for k, name in enumerate(names):
@@ -134,7 +125,7 @@ def find_columns(
     for kind, prefix in prefixes.items():
         required = kind == "q" or (kind == "tau" and bool(torque))
         layout[kind] = _columns_of_kind(df, prefix, names, matches[kind], required, unused)
-    used = [c for kind in KINDS for c in layout[kind] if c is not UNMEASURED]
+    used = [c for kind in si.KINDS for c in layout[kind] if c is not UNMEASURED]
     used += [c for c in (time, run) if c is not None]
     _refuse_columns_used_twice(df, used)
     units = {c: u for c, u in df.attrs.get(HEADER_UNITS, {}).items() if c in df.columns}
@@ -143,15 +134,15 @@ def find_columns(
 
 def time_column(df: pd.DataFrame) -> Any | None:
     """The column of times: ``t``, or else the first that is called as times are."""
-    called = [c for c in df.columns if isinstance(c, str) and c.lower() in TIMES]
-    return min(called, key=lambda c: (c != "t", TIMES.index(c.lower())), default=None)
+    called = [c for c in df.columns if isinstance(c, str) and c.lower() in si.TIMES]
+    return min(called, key=lambda c: (c != "t", si.TIMES.index(c.lower())), default=None)
 
 
 def check_column_mapping(
     df: pd.DataFrame, names: Sequence[str], columns: dict[str, Any]
 ) -> dict[str, Any]:
     """Expand patterns and refuse keys that name nothing or columns that do not exist."""
-    kinds = (*KINDS, COMMAND)
+    kinds = (*si.KINDS, si.COMMAND)
     known = ["t", "run", *kinds, *(f"{kind}_{name}" for kind in kinds for name in names)]
     numbers = range(1, len(names) + 1)
     numbered = [f"{kind}_{k}" for kind in kinds for k in numbers]
@@ -237,7 +228,7 @@ def _refuse_absent_joints(
     absent = [
         n
         for k, n in enumerate(names)
-        if all(found[kind][k] in (None, UNMEASURED) for kind in KINDS)
+        if all(found[kind][k] in (None, UNMEASURED) for kind in si.KINDS)
     ]
     if not absent:
         return
@@ -287,12 +278,14 @@ def nearest_columns(
 def _plausible_columns(key: str, columns: Iterable[Any], names: Sequence[str]) -> list[str]:
     """Columns that say neither another quantity nor another joint than ``<kind>_<joint>``."""
     kind, _, joint = key.partition("_")
-    foreign = set() if kind == COMMAND else NOT_MEASURED
+    foreign = set() if kind == si.COMMAND else NOT_MEASURED
     others = tuple(n for n in names if n not in joint)
     return [
         c
         for c in map(str, columns)
-        if kind_of_name(c) in ("", kind) and not foreign & {*words_of(c)} and not c.endswith(others)
+        if si.kind_of_name(c) in ("", kind)
+        and not foreign & {*si.words_of(c)}
+        and not c.endswith(others)
     ]
 
 
@@ -308,7 +301,7 @@ def _columns_of_kind(
     missing = [f"{kind}_{n}" for n, c in zip(names, columns, strict=True) if c is None]
     if not missing:
         return tuple(columns)
-    if not required and (kind in ("tau", COMMAND) or len(missing) == len(columns)):
+    if not required and (kind in ("tau", si.COMMAND) or len(missing) == len(columns)):
         return ()
     patterns = {k: v for k, v in suggest_columns(df, names).items() if k == kind}
     nearest = nearest_columns(missing, unused, names)
@@ -351,15 +344,15 @@ def suggest_columns(df: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
     numbers = (re.sub(r"[01](?=\D*$)", "{}", c, count=1) for c in columns)
     patterns |= dict.fromkeys(p for p in numbers if "{}" in p)
     mapping: dict[str, str] = {}
-    for pattern in sorted(patterns, key=lambda p: (bool(COMPUTED & {*words_of(p)}), len(p))):
+    for pattern in sorted(patterns, key=lambda p: (bool(COMPUTED & {*si.words_of(p)}), len(p))):
         first = first_number(columns, pattern, last)
-        words = {*words_of(pattern)}
+        words = {*si.words_of(pattern)}
         both = ([*names], range(first, first + last))
         if words & NOT_MEASURED or not any(
             all(pattern.replace("{}", str(joint)) in columns for joint in joints) for joints in both
         ):
             continue
-        for kind, known in NAMES_OF_KINDS.items():
+        for kind, known in si.NAMES_OF_KINDS.items():
             if words & {*known}:
                 mapping.setdefault(kind, pattern)
     return mapping

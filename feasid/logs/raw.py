@@ -16,29 +16,13 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.errors import LogError, NotEnoughDataError
 from feasid.core.notes import Note, as_notes
 from feasid.core.text import quote
+from feasid.logs import columns as naming
+from feasid.logs import units as si
 from feasid.logs.clock import read_time
-from feasid.logs.columns import (
-    CONTROL,
-    UNMEASURED,
-    WORDS,
-    ColumnLayout,
-    find_columns,
-    list_rows,
-    match_pattern,
-    read_numbers,
-)
 from feasid.logs.lerobot import add_zeros, scales_of
 from feasid.logs.motion import Rows, excluded_blocks
 from feasid.logs.servo import Servo, joint_ends, rows_at_stops
 from feasid.logs.table import UNKNOWN_UNITS, standard_table
-from feasid.logs.units import (
-    COMMAND,
-    UNITS,
-    check_units,
-    standard_unit_spelling,
-    unit_factor,
-    unit_in_name,
-)
 from feasid.robot.description import Robot
 from feasid.robot.formats.mjcf.compiled import actuator_names, actuator_torques, model_for_controls
 
@@ -140,7 +124,7 @@ TURN_TOLERANCE = 0.1  #: A jump of q counts as a whole turn when it is within th
 class Signals:
     """A log as arrays."""
 
-    layout: ColumnLayout  #: The columns that were found.
+    layout: naming.ColumnLayout  #: The columns that were found.
     t: Array  #: Shape (N,): seconds since the first row.
     #: Shape (N, dof): ``q`` and whichever of ``dq``, ``ddq``, ``tau`` the log has; NaN where cells
     #: are missing.
@@ -177,14 +161,14 @@ def read_raw(
     plain = law is None and torque is True and transmission is None
     df = standard_table(df, robot.coordinates)
     model = model_for_controls([*df.columns, *columns], robot) if plain else None
-    torque, effort = torque if model is None else False, "tau" if law is None else COMMAND
+    torque, effort = torque if model is None else False, "tau" if law is None else si.COMMAND
     if not len(df):
         raise NotEnoughDataError("the log has no rows")
     notes_of_file = [*df.attrs.get("notes", ())]
     if topic is not None and "topic" not in df.attrs:
         text = f"topic {topic!r} has no effect: this log is no bag"
         notes_of_file.append(Note(text, "topic", topic=topic))
-    layout = find_columns(df, robot, columns, torque, effort)
+    layout = naming.find_columns(df, robot, columns, torque, effort)
     _check_units(layout, as_notes(notes_of_file), units, effort)
     df = df.copy(deep=False)
     df.attrs = {}  # pandas copies them, robot and all, with every column that is read
@@ -198,7 +182,9 @@ def read_raw(
     t, notes = read_time(df, layout.time, rate, units, layout.units.get(layout.time, ""))
     notes = [*notes_of_file, *notes]
     values = {
-        kind: _read_kind(df, layout, kind, units, effort) for kind in WORDS if layout.columns[kind]
+        kind: _read_kind(df, layout, kind, units, effort)
+        for kind in naming.WORDS
+        if layout.columns[kind]
     }
     if law is not None and law.law == "position" and not several:
         # The noise of logged speeds would bias ratios of servo gains.
@@ -233,7 +219,7 @@ def read_raw(
 
 def _column_of_joint(
     df: pd.DataFrame,
-    layout: ColumnLayout,
+    layout: naming.ColumnLayout,
     columns: Mapping[str, Any],
     units: Mapping[str, Any],
     kind: str,
@@ -243,12 +229,12 @@ def _column_of_joint(
     name = columns.get(f"{kind}_{joint}", f"{kind}_{joint}")
     if name not in df.columns:
         return None
-    factor = unit_factor(units, kind, joint, layout.units.get(name, ""))
-    return read_numbers(df, name, joint) * factor
+    factor = si.unit_factor(units, kind, joint, layout.units.get(name, ""))
+    return naming.read_numbers(df, name, joint) * factor
 
 
 def _notes_on_columns(
-    df: pd.DataFrame, layout: ColumnLayout, units: Mapping[str, Any], effort: str
+    df: pd.DataFrame, layout: naming.ColumnLayout, units: Mapping[str, Any], effort: str
 ) -> list[Note]:
     """Columns that hold currents, that are not used, and that were found by number."""
     notes = []
@@ -272,7 +258,7 @@ def _notes_on_columns(
 
 def _add_offsets(
     values: Mapping[str, Array],
-    layout: ColumnLayout,
+    layout: naming.ColumnLayout,
     offsets: Mapping[str, float] | None,
     kinds: Sequence[str],
 ) -> None:
@@ -304,23 +290,26 @@ def _control_columns(
     df: pd.DataFrame, names: Sequence[str], columns: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Which column holds the control of which actuator: by its name, its number or as asked."""
-    pattern = str(columns.get(CONTROL, f"{CONTROL}_{{}}"))
+    pattern = str(columns.get(naming.CONTROL, f"{naming.CONTROL}_{{}}"))
     controls: dict[str, Any] = {}
     for k, name in enumerate(names):
-        asked = columns.get(f"{CONTROL}_{name}")
-        by_pattern = match_pattern(df.columns, pattern, names, k)
+        asked = columns.get(f"{naming.CONTROL}_{name}")
+        by_pattern = naming.match_pattern(df.columns, pattern, names, k)
         controls[name] = asked if asked in df.columns else by_pattern
     missing = [name for name, column in controls.items() if column is None]
     if missing:
         unused = {str(c).lower(): str(c) for c in df.columns if c not in controls.values()}
-        close = {n: get_close_matches(f"{CONTROL}_{n}".lower(), unused, n=1) for n in missing}
+        close = {
+            n: get_close_matches(f"{naming.CONTROL}_{n}".lower(), unused, n=1) for n in missing
+        }
         suggestion = ", ".join(
-            f"'{CONTROL}_{n}': {repr(unused[c[0]]) if c else '...'}" for n, c in close.items()
+            f"'{naming.CONTROL}_{n}': {repr(unused[c[0]]) if c else '...'}"
+            for n, c in close.items()
         )
         raise LogError(
-            f"actuator {missing[0]!r} has no column '{CONTROL}_{missing[0]}'; unused columns: "
-            f"{', '.join(unused.values())}. Map other names with columns={{{suggestion}}}",
-            column=f"{CONTROL}_{missing[0]}",
+            f"actuator {missing[0]!r} has no column '{naming.CONTROL}_{missing[0]}'; unused "
+            f"columns: {', '.join(unused.values())}. Map other names with columns={{{suggestion}}}",
+            column=f"{naming.CONTROL}_{missing[0]}",
         )
     return controls
 
@@ -338,11 +327,11 @@ def _torques_from_controls(
         raise LogError("controls need joints that move by themselves; log torques instead")
     controls = {}
     for name, column in columns.items():
-        controls[name] = read_numbers(df, column)
+        controls[name] = naming.read_numbers(df, column)
         bad = np.flatnonzero(~np.isfinite(controls[name]))
         if bad.size:
             raise LogError(
-                f"column {column!r} has no finite number in {list_rows(bad)}",
+                f"column {column!r} has no finite number in {naming.list_rows(bad)}",
                 column=column,
                 row=int(bad[0]),
             )
@@ -358,17 +347,17 @@ def _torques_from_controls(
 
 
 def _read_kind(
-    df: pd.DataFrame, layout: ColumnLayout, kind: str, units: Mapping[str, Any], effort: str
+    df: pd.DataFrame, layout: naming.ColumnLayout, kind: str, units: Mapping[str, Any], effort: str
 ) -> Array:
     names = layout.columns[kind]
     out = np.empty((len(df), len(names)))
     for k, (column, joint) in enumerate(zip(names, layout.coordinates, strict=True)):
-        if column is UNMEASURED:
+        if column is naming.UNMEASURED:
             out[:, k] = 0.0
             continue
-        out[:, k] = read_numbers(df, column, joint)
+        out[:, k] = naming.read_numbers(df, column, joint)
         said = layout.header_unit(kind, k)
-        factor = unit_factor(units, effort if kind == "tau" else kind, joint, said)
+        factor = si.unit_factor(units, effort if kind == "tau" else kind, joint, said)
         if factor != 1.0:
             out[:, k] *= factor
     return out
@@ -380,10 +369,10 @@ def absurdly_large(values: Array) -> Mask:
 
 
 def _check_units(
-    layout: ColumnLayout, said: Iterable[Note], units: Mapping[str, Any], effort: str
+    layout: naming.ColumnLayout, said: Iterable[Note], units: Mapping[str, Any], effort: str
 ) -> None:
     """A unit that the log states must be known, fit the quantity, and not be passed over."""
-    check_units(units, layout.coordinates)
+    si.check_units(units, layout.coordinates)
     unknown = {c: u for n in said if n.code == UNKNOWN_UNITS for c, u in n.values["units"].items()}
     wrong: dict[str, tuple[Any, str]] = {}
     used = [("t", "t", layout.time)]  # kind, key in options, and column of all that is read
@@ -395,9 +384,9 @@ def _check_units(
         if kind in units or key in units:
             continue
         known = layout.units.get(column, "")
-        if known and standard_unit_spelling(known) not in UNITS[kind]:
+        if known and si.standard_unit_spelling(known) not in si.UNITS[kind]:
             wrong[key] = column, known
-        elif not known and (unit := unit_in_name(column, kind, layout.coordinates)):
+        elif not known and (unit := si.unit_in_name(column, kind, layout.coordinates)):
             wrong[key] = column, unit
         elif column in unknown:
             wrong[key] = column, unknown[column]
@@ -405,42 +394,42 @@ def _check_units(
         raise _unit_error(layout, wrong)
 
 
-QUANTITIES = {**WORDS, COMMAND: "command", "t": "time"}
+QUANTITIES = {**naming.WORDS, si.COMMAND: "command", "t": "time"}
 
 TICKS = ("tick", "ticks", "count", "counts", "cnt", "inc", "increments", "pulses", "lsb")
 """Units of encoders; the factor is one turn over the number of counts per turn."""
 
 
-def _unit_error(layout: ColumnLayout, wrong: Mapping[str, tuple[Any, str]]) -> LogError:
+def _unit_error(layout: naming.ColumnLayout, wrong: Mapping[str, tuple[Any, str]]) -> LogError:
     """Units that the log states and that are not applied, with the option that says them."""
     options: dict[str, str] = {}
     for key, (_, unit) in wrong.items():
         kind = key.partition("_")[0]
         alike = {u for k, (_, u) in wrong.items() if k.partition("_")[0] == kind}
         is_common = len(alike) == 1 and all(f"{kind}_{j}" in wrong for j in layout.coordinates)
-        if unit.lower() in TICKS and kind in ("q", "dq", COMMAND):
+        if unit.lower() in TICKS and kind in ("q", "dq", si.COMMAND):
             said = "2 * numpy.pi / 4096"
         else:
-            said = repr(unit) if standard_unit_spelling(unit) in UNITS[kind] else "..."
+            said = repr(unit) if si.standard_unit_spelling(unit) in si.UNITS[kind] else "..."
         options[kind if is_common else key] = said
     key, (column, unit) = next(iter(wrong.items()))
     kind = key.partition("_")[0]
     remedy = ", ".join(f"{k!r}: {v}" for k, v in options.items())
     if unit.lower() in TICKS:
         what = "whose length is not known: for 4096 in a turn of the joint"
-    elif standard_unit_spelling(unit) in UNITS[kind]:
+    elif si.standard_unit_spelling(unit) in si.UNITS[kind]:
         what = "by its name, which does not determine its content: state it"
     else:
         what = f"which is no known unit of a {QUANTITIES[kind]}: state what it is"
     return LogError(
         f"column {column!r} is in {unit!r}, {what} with units={{{remedy}}}: one of "
-        f"{', '.join(UNITS[kind])}, or the factor to SI",
+        f"{', '.join(si.UNITS[kind])}, or the factor to SI",
         column=column,
         unit=unit,
     )
 
 
-def _refuse_absurd(values: Mapping[str, Array], layout: ColumnLayout) -> None:
+def _refuse_absurd(values: Mapping[str, Array], layout: naming.ColumnLayout) -> None:
     """Numbers beyond 1e50 are no physical quantity, and their squares overflow."""
     for kind, cells in values.items():
         far = np.argwhere(absurdly_large(cells).T)
@@ -471,11 +460,11 @@ def _find_corrupt_rows(values: dict[str, Array], t: Array) -> tuple[tuple[str, M
 
 
 def _motor_to_joint_side(
-    values: dict[str, Array], transmission: npt.ArrayLike, layout: ColumnLayout
+    values: dict[str, Array], transmission: npt.ArrayLike, layout: naming.ColumnLayout
 ) -> dict[str, Array]:
     """Motor side to joint side: q = T^-1 q_motor, tau = T' tau_motor (power is the same)."""
     dof = len(layout.coordinates)
-    if UNMEASURED in layout.columns["tau"]:
+    if naming.UNMEASURED in layout.columns["tau"]:
         raise LogError(
             "transmission mixes torques: it needs those of all motors, so leave measured out"
         )
@@ -516,16 +505,16 @@ def refuse_missing_cells(df: pd.DataFrame, raw: Signals) -> None:
     """Raise for the first column with a cell that is not a finite number."""
     for kind in raw.values:
         for column, joint in zip(raw.layout.columns[kind], raw.layout.coordinates, strict=True):
-            if column is UNMEASURED:
+            if column is naming.UNMEASURED:
                 continue
-            cells = read_numbers(df, column, joint)
+            cells = naming.read_numbers(df, column, joint)
             rows = np.flatnonzero(~np.isfinite(cells))
             if rows.size:
                 what = "infinite" if np.isinf(cells[rows[0]]) else "empty or NaN"
                 longest = max(e.count for e in excluded_blocks(rows, ""))
                 raise LogError(
-                    f"column {column!r} of joint {joint!r} has {rows.size} cell(s) without a "
-                    f"finite number ({list_rows(rows)}: {what}; longest segment {longest} rows). "
+                    f"column {column!r} of joint {joint!r} has {rows.size} cell(s) without a finite "
+                    f"number ({naming.list_rows(rows)}: {what}; longest segment {longest} rows). "
                     "nan='drop-segments' leaves these rows out and splits the run there",
                     joint=joint,
                     column=column,

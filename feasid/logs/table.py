@@ -10,17 +10,8 @@ import numpy as np
 
 from feasid.core.errors import LogError
 from feasid.core.notes import Note
+from feasid.logs import units as si
 from feasid.logs.lerobot import EncoderScale, name_lists
-from feasid.logs.units import (
-    COMMAND,
-    KINDS,
-    KNOWN_UNITS,
-    NO_UNIT,
-    TIMES,
-    UNITS,
-    split_header,
-    standard_unit_spelling,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +97,7 @@ def standard_table(
 
 def plain_header(name: Any, joints: Sequence[str] = ()) -> Any:
     """Name that a column has in a standard table."""
-    return split_header(name, joints)[0] if isinstance(name, str) else name
+    return si.split_header(name, joints)[0] if isinstance(name, str) else name
 
 
 def join_header_units(tables: Sequence[pd.DataFrame], labels: Sequence[str]) -> dict[str, str]:
@@ -122,7 +113,7 @@ def join_header_units(tables: Sequence[pd.DataFrame], labels: Sequence[str]) -> 
 
 def header_with_unit(name: str, unit: str) -> str:
     """A column's name with a unit that was written elsewhere."""
-    return name if unit.strip() in NO_UNIT else f"{name} [{unit}]"
+    return name if unit.strip() in si.NO_UNIT else f"{name} [{unit}]"
 
 
 def _numbers_of_cell(cell: Any) -> Any:
@@ -157,12 +148,12 @@ def _split_headers(df: pd.DataFrame, joints: Sequence[str]) -> tuple[list[Any], 
     columns = {*df.columns}
     # Brackets behind a name that is looked for hold a unit even if nobody knows it.
     ends = [*joints, *range(len(joints) + 1)] if joints else []
-    expected = {*TIMES, *(f"{kind}_{end}" for kind in (*KINDS, COMMAND) for end in ends)}
+    expected = {*si.TIMES, *(f"{kind}_{end}" for kind in (*si.KINDS, si.COMMAND) for end in ends)}
     names, units = [], {}
     for name in df.columns:
-        plain, written = split_header(name, joints) if isinstance(name, str) else (name, "")
-        known = standard_unit_spelling(written) in KNOWN_UNITS or plain in expected
-        split = plain != name and (known or written in NO_UNIT)
+        plain, written = si.split_header(name, joints) if isinstance(name, str) else (name, "")
+        known = si.standard_unit_spelling(written) in si.KNOWN_UNITS or plain in expected
+        split = plain != name and (known or written in si.NO_UNIT)
         if split and plain not in columns and plain not in units:
             names.append(plain)
             units[plain] = written
@@ -181,14 +172,14 @@ def _convert_to_si(
     changed: dict[Any, Any] = {}
     unknown = {}
     for name, unit in written.items():
-        spelt = standard_unit_spelling(unit)
-        if unit in NO_UNIT:
+        spelt = si.standard_unit_spelling(unit)
+        if unit in si.NO_UNIT:
             continue
-        if spelt not in KNOWN_UNITS:
+        if spelt not in si.KNOWN_UNITS:
             unknown[str(name)] = unit
             continue
         units[name] = unit
-        factor = KNOWN_UNITS[spelt]
+        factor = si.KNOWN_UNITS[spelt]
         if factor == 1.0 or not pd.api.types.is_numeric_dtype(df[name].dtype):
             continue
         changed[name] = _times(df[name], factor, spelt)
@@ -212,7 +203,7 @@ def _times(column: pd.Series[Any], factor: float, unit: str) -> Any:
     """A column in SI; large stamps as differences of time, which a number of seconds rounds."""
     import pandas as pd
 
-    late = unit in UNITS["t"] and pd.api.types.is_integer_dtype(column.dtype) and len(column)
+    late = unit in si.UNITS["t"] and pd.api.types.is_integer_dtype(column.dtype) and len(column)
     if late and not column.isna().any() and abs(int(column.iloc[0])) * factor > FINE_CLOCK:
         return pd.to_timedelta(column.to_numpy() * round(factor / NANOSECOND), unit="ns")
     return column * factor

@@ -9,13 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from feasid.applications.excitation.basis import (
-    Basis,
-    Fourier,
-    SlowedBasis,
-    Splines,
-    times_within_period,
-)
+from feasid.applications.excitation import basis as bases
 from feasid.applications.excitation.bounds import Bounds, resolve_bounds
 from feasid.applications.excitation.certificate import weighted_regressor
 from feasid.applications.excitation.constraint_check import largest_feasible_scale, scale_to_limits
@@ -156,18 +150,20 @@ def design_setting(
     return DesignSetting(model, base, bounds, constraints, posture, tuple(notes))
 
 
-def make_basis(family: str, duration: float, harmonics: int, slow: float) -> Basis:
+def make_basis(family: str, duration: float, harmonics: int, slow: float) -> bases.Basis:
     """The family of trajectories of this name."""
     if harmonics > MOST_HARMONICS:
         raise InputError(f"harmonics must be at most {MOST_HARMONICS}, not {harmonics}")
     spline = family == "spline"
-    basis = Splines(duration, 2 * harmonics + 1) if spline else Fourier(duration, harmonics)
-    return SlowedBasis(basis, slow) if slow else basis
+    basis = (
+        bases.Splines(duration, 2 * harmonics + 1) if spline else bases.Fourier(duration, harmonics)
+    )
+    return bases.SlowedBasis(basis, slow) if slow else basis
 
 
 def make_problem(
     setting: DesignSetting,
-    basis: Basis,
+    basis: bases.Basis,
     harmonics: int,
     rest: bool,
     noise: Array,
@@ -226,7 +222,7 @@ def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
     joints, unknowns = problem.coordinates.shape
     z: Array = 0.5 / np.sqrt(unknowns) * rng.standard_normal(joints * unknowns)
     if problem.constraints or np.isfinite(problem.bounds.torque).any():
-        t = times_within_period(problem.basis, problem.samples)
+        t = bases.times_within_period(problem.basis, problem.samples)
         return (largest_feasible_scale(problem, z, t) or 1.0) * z
     return z
 

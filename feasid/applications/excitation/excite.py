@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from feasid.applications.excitation import design as designs
 from feasid.applications.excitation import parallel_search
 from feasid.applications.excitation.certificate import certify_motion, value_per_joint
 from feasid.applications.excitation.constraint_check import (
@@ -18,21 +19,6 @@ from feasid.applications.excitation.constraint_check import (
     check_times,
     shrink_into_limits,
     smallest_margins_of_design,
-)
-from feasid.applications.excitation.design import (
-    DesignSetting,
-    Given,
-    ObjectiveFamily,
-    design_setting,
-    equations_from_other_data,
-    expected_gains,
-    make_basis,
-    make_problem,
-    motion_at,
-    needs_task,
-    random_motion,
-    task_information,
-    task_motions,
 )
 from feasid.applications.excitation.problem import Problem
 from feasid.applications.excitation.search import Progress, SearchClock
@@ -66,7 +52,7 @@ def excite(
     collision: bool = True,
     clearance: NonNegative = 0.01,
     ignore: Sequence[tuple[str, str]] = (),
-    given: Given = None,
+    given: designs.Given = None,
     prior: npt.ArrayLike | None = None,
     noise: Any = 1.0,
     task: Any = None,
@@ -178,9 +164,9 @@ def excite(
         with a note.
     """
     weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
-    on_task = needs_task(weights, task)
-    basis = make_basis(family, duration, harmonics, slow)
-    setting = design_setting(
+    on_task = designs.needs_task(weights, task)
+    basis = designs.make_basis(family, duration, harmonics, slow)
+    setting = designs.design_setting(
         robot, friction, drive_inertia,
         {"position": position, "velocity": velocity, "acceleration": acceleration, "jerk": jerk,
          "torque": torque},
@@ -189,17 +175,19 @@ def excite(
         seed,
     )  # fmt: skip
     deviation = value_per_joint(noise, setting.robot, "noise")
-    information, prior_deviations = equations_from_other_data(given, prior, setting.base, deviation)
+    information, prior_deviations = designs.equations_from_other_data(
+        given, prior, setting.base, deviation
+    )
     expected = ratios = None
     if "gains" in weights:
-        expected, information, ratios = expected_gains(setting, information)
-    problem = make_problem(
+        expected, information, ratios = designs.expected_gains(setting, information)
+    problem = designs.make_problem(
         setting, basis, harmonics, rest, deviation, information, prior_deviations, rate, expected
     )
     rng = np.random.default_rng(seed)
     if on_task:
-        ratios = task_information(task, problem, setting, rate, rng)
-    objectives = ObjectiveFamily(tuple(weights.items()), ratios)
+        ratios = designs.task_information(task, problem, setting, rate, rng)
+    objectives = designs.ObjectiveFamily(tuple(weights.items()), ratios)
     clock = SearchClock(time_limit)
     if optimiser is None:
         search = parallel_search.ParallelSearch(
@@ -212,7 +200,7 @@ def excite(
             candidates, loss_notes = parallel_search.run_searches(search, workers, report)
     else:
         # The caller's, on the finer grid of the last stages.
-        start = random_motion(problem, rng)
+        start = designs.random_motion(problem, rng)
         design = ExcitationProblem(problem.with_finer_grid(), objectives, start)
         unknowns = as_unknowns(optimiser(design), design.size)
         candidates, loss_notes = parallel_search.SearchResult(np.inf, (unknowns,), 1), []
@@ -270,7 +258,7 @@ def _best_feasible_motion(
 
 
 def _make_trajectory(
-    setting: DesignSetting,
+    setting: designs.DesignSetting,
     problem: Problem,
     z: Array,
     rate: float,
@@ -280,10 +268,12 @@ def _make_trajectory(
     notes: list[str],
 ) -> Trajectory:
     coefficients = problem.coordinates.coefficients(z)
-    motion = motion_at(problem, z, sample_times(problem.basis.period, rate))
+    motion = designs.motion_at(problem, z, sample_times(problem.basis.period, rate))
     reference: Sequence[Array] = motion
     if task is not None:
-        reference = [np.concatenate(parts) for parts in zip(*task_motions(task), strict=True)]
+        reference = [
+            np.concatenate(parts) for parts in zip(*designs.task_motions(task), strict=True)
+        ]
     certificate = certify_motion(
         setting.robot,
         setting.columns,

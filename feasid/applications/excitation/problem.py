@@ -15,12 +15,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from feasid.applications.excitation.basis import (
-    Basis,
-    constant_coefficients,
-    rest_basis,
-    times_within_period,
-)
+from feasid.applications.excitation import basis as bases
 from feasid.applications.excitation.bounds import Bounds
 from feasid.applications.excitation.drives import MotionGradient, Places
 from feasid.applications.excitation.regressor_gradient import MotionRegressor, RegressorEvaluation
@@ -172,18 +167,18 @@ class CoefficientCoordinates:
 
     @classmethod
     def around_posture(
-        cls, basis: Basis, bounds: Bounds, posture: Array, rest: bool
+        cls, basis: bases.Basis, bounds: Bounds, posture: Array, rest: bool
     ) -> CoefficientCoordinates:
         """Around a posture (dof,), in units of the limits; with `rest`, at rest at the ends."""
-        matrices = basis.matrices(times_within_period(basis, SHAPE_SAMPLES * basis.size))
+        matrices = basis.matrices(bases.times_within_period(basis, SHAPE_SAMPLES * basis.size))
         peaks = np.maximum(np.abs(matrices).max(axis=1), 1e-300)
         spans = []
         for j in range(len(posture)):
             halves = np.array([0.5 * (high - low)[j] for low, high in bounds.derivative_limits])
             scale = (halves[:, None] / peaks).min(axis=0)
             own = np.diag(scale)
-            spans.append(own @ rest_basis(basis, scale) if rest else own)
-        return cls(np.outer(constant_coefficients(basis), posture), np.stack(spans))
+            spans.append(own @ bases.rest_basis(basis, scale) if rest else own)
+        return cls(np.outer(bases.constant_coefficients(basis), posture), np.stack(spans))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -205,7 +200,7 @@ class CoefficientCoordinates:
 class Problem:
     """Coefficients in, the number to minimise and its gradient out."""
 
-    basis: Basis  #: Functions of which motions are sums.
+    basis: bases.Basis  #: Functions of which motions are sums.
     coordinates: CoefficientCoordinates  #: See `basis`.
     dynamics: MotionRegressor  #: With smoothed friction.
     bounds: Bounds  #: Limits per joint.
@@ -221,12 +216,12 @@ class Problem:
     @cached_property
     def limit_grid(self) -> Array:
         """Times within a period at which limits of joints are kept."""
-        return times_within_period(self.basis, LIMIT_GRID_REFINEMENT * self.samples)
+        return bases.times_within_period(self.basis, LIMIT_GRID_REFINEMENT * self.samples)
 
     @cached_property
     def _coarse(self) -> Array:
         """The basis and two derivatives where the regressor is formed."""
-        return self.basis.matrices(times_within_period(self.basis, self.samples))[:3]
+        return self.basis.matrices(bases.times_within_period(self.basis, self.samples))[:3]
 
     @cached_property
     def _limited_derivatives(self) -> Mask:

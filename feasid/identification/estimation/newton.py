@@ -15,16 +15,7 @@ from scipy.special import multigammaln
 
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
-from feasid.parameters.feasibility.cone import (
-    MAX_NEWTON_STEPS,
-    OTHER_WEIGHT,
-    ConvexFunction,
-    LogBarrier,
-    Minimum,
-    Quadratic,
-    minimise,
-    newton_step,
-)
+from feasid.parameters.feasibility import cone as cones
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 
 SHRINKAGE = 4.0
@@ -81,21 +72,23 @@ class EntropicProblem:
         return np.diag(self.unit)
 
     @cached_property
-    def _squares(self) -> Quadratic:
+    def _squares(self) -> cones.Quadratic:
         """The equations."""
-        return Quadratic(self.A, self.b, self._directions)
+        return cones.Quadratic(self.A, self.b, self._directions)
 
     @cached_property
-    def _bodies(self) -> LogBarrier:
+    def _bodies(self) -> cones.LogBarrier:
         """The divergence of the inertia blocks."""
-        return LogBarrier.for_divergence(self.feasible.inertial, self.reference, self._directions)
+        return cones.LogBarrier.for_divergence(
+            self.feasible.inertial, self.reference, self._directions
+        )
 
     @cached_property
-    def _others(self) -> LogBarrier:
+    def _others(self) -> cones.LogBarrier:
         """Logarithms of everything else."""
         blocks = tuple(b for b in self.feasible.blocks if not b.inertial)
         only = replace(self.feasible, blocks=blocks)
-        return LogBarrier.for_divergence(only, self.reference, self._directions)
+        return cones.LogBarrier.for_divergence(only, self.reference, self._directions)
 
     @property
     def _curvature(self) -> Array:
@@ -109,7 +102,7 @@ class EntropicProblem:
         """J."""
         return self._squares.value(delta) + weight * self.divergence(delta)
 
-    def minimise(self, start: Array, weight: float) -> Minimum:
+    def minimise(self, start: Array, weight: float) -> cones.Minimum:
         """The minimum of J over the feasible set, from a strictly feasible start."""
         return self.path(start, weight)[-1]
 
@@ -121,28 +114,28 @@ class EntropicProblem:
         )
         return other
 
-    def resume(self, start: Array, weight: float, steps: int) -> tuple[Minimum, Array]:
+    def resume(self, start: Array, weight: float, steps: int) -> tuple[cones.Minimum, Array]:
         """`minimise` from where similar equations passed, and one Newton step beyond.
 
         With at most so many Newton steps; if they do not suffice, the last point is feasible. Also
         returned is the point that was passed, away from the constraints, to resume from there.
         """
         barriers = RESUMED if self.logarithms else RESUMED[-1:]
-        path, steps_left = [Minimum(start, np.inf, 0, "unfinished")], steps
+        path, steps_left = [cones.Minimum(start, np.inf, 0, "unfinished")], steps
         for other in barriers:
             enough = DECREMENT if other == barriers[-1] else max(PASSING * other, DECREMENT)
             path.append(
-                self._tried(path[-1].delta, weight, other / OTHER_WEIGHT, enough, steps_left)
+                self._tried(path[-1].delta, weight, other / cones.OTHER_WEIGHT, enough, steps_left)
             )
             steps_left -= path[-1].steps
         resumable, minimum = path[1].delta, path[-1]
         if not minimum.settled:
             return minimum, resumable
-        delta, terms = minimum.delta, self._terms(weight, barriers[-1] / OTHER_WEIGHT)
+        delta, terms = minimum.delta, self._terms(weight, barriers[-1] / cones.OTHER_WEIGHT)
         parts = [(w, *term.derivatives(delta)) for w, term in terms]
         gradient = sum(w * g for w, g, _ in parts)
         hessian = np.asarray(sum(w * h for w, _, h in parts))
-        polished = delta + self.unit * newton_step(hessian, -np.asarray(gradient))
+        polished = delta + self.unit * cones.newton_step(hessian, -np.asarray(gradient))
         before, after = (sum(w * t.value(at) for w, t in terms) for at in (delta, polished))
         better = after <= before + DECREMENT
         return replace(minimum, delta=polished) if better else minimum, resumable
@@ -158,7 +151,7 @@ class EntropicProblem:
         weight: float,
         barriers: tuple[float, ...] | None = None,
         enough: float = DECREMENT,
-    ) -> list[Minimum]:
+    ) -> list[cones.Minimum]:
         """Minima for these weights of other constraints' logarithms; the last is that of J.
 
         With a weak prior bodies weigh no less. The gap includes the cost of the logarithms. Without
@@ -172,22 +165,22 @@ class EntropicProblem:
         minima, point = [], np.array(start, dtype=np.float64)
         for other in passed:
             passing, bodies = max(PASSING * other, DECREMENT), max(weight, weak * other)
-            minima.append(self._newton(point, bodies, other / OTHER_WEIGHT, passing))
+            minima.append(self._newton(point, bodies, other / cones.OTHER_WEIGHT, passing))
             point = minima[-1].delta
-        minimum = self._newton(point, weight, last / OTHER_WEIGHT, enough)
+        minimum = self._newton(point, weight, last / cones.OTHER_WEIGHT, enough)
         return [*minima, replace(minimum, gap=minimum.gap + last * self.logarithms)]
 
     def approach(self, start: Array, weight: float, decrement: float, steps: int) -> Array:
         """A model close to the minimiser: after so many Newton steps, or within the decrement."""
-        return self._tried(start, weight, ROUGH / OTHER_WEIGHT, decrement, steps).delta
+        return self._tried(start, weight, ROUGH / cones.OTHER_WEIGHT, decrement, steps).delta
 
-    def _terms(self, weight: float, other: float) -> list[tuple[float, ConvexFunction]]:
+    def _terms(self, weight: float, other: float) -> list[tuple[float, cones.ConvexFunction]]:
         """The cost: equations, the divergence of bodies, and logarithms of everything else."""
         return [(1.0, self._squares), (weight, self._bodies), (other, self._others)]
 
     def _newton(
         self, delta: Array, weight: float, other: float, decrement: float = DECREMENT
-    ) -> Minimum:
+    ) -> cones.Minimum:
         """The minimum of the cost, from a point strictly inside.
 
         From a distant start Newton's steps are short if the weight of the divergence is small;
@@ -199,13 +192,13 @@ class EntropicProblem:
         for factor in STRONGER:
             passing = max(PASSING * factor * weight, decrement)
             minimum = self._tried(minimum.delta, factor * weight, other, passing, FAR)
-        return self._tried(minimum.delta, weight, other, decrement, MAX_NEWTON_STEPS)
+        return self._tried(minimum.delta, weight, other, decrement, cones.MAX_NEWTON_STEPS)
 
     def _tried(
         self, delta: Array, weight: float, other: float, decrement: float, steps: int
-    ) -> Minimum:
+    ) -> cones.Minimum:
         terms = self._terms(weight, other)
-        return minimise(terms, delta, self._directions, decrement, steps=steps)
+        return cones.minimise(terms, delta, self._directions, decrement, steps=steps)
 
     def hessian(self, delta: Array) -> Array:
         """Second derivatives of the divergence in units of the parameters, shape (n, n)."""
@@ -255,12 +248,12 @@ class EntropicProblem:
         return out
 
     @cached_property
-    def each_body(self) -> dict[str, LogBarrier]:
+    def each_body(self) -> dict[str, cones.LogBarrier]:
         """The divergence of each inertia block, by its name."""
         if self.alike is not None:  # most problems are only minimised, which needs their sum alone
             return self.alike.each_body
         return {
-            b.name: LogBarrier.for_divergence(
+            b.name: cones.LogBarrier.for_divergence(
                 replace(self.feasible, blocks=(b,), linear=()), self.reference, self._directions
             )
             for b in self.feasible.blocks
@@ -303,7 +296,7 @@ class EntropicProblem:
         """
         H = self._curvature + weight * self.hessian(delta)
         if self.logarithms:
-            H = H + BARRIERS[-1] / OTHER_WEIGHT * self._others.derivatives(delta)[1]
+            H = H + BARRIERS[-1] / cones.OTHER_WEIGHT * self._others.derivatives(delta)[1]
         return self._sandwich(H, H)
 
     def evidence(self, delta: Array, weight: float) -> float:
@@ -329,7 +322,7 @@ class EntropicProblem:
         curve = []
         delta = start
         for weight in reversed(GRID):
-            delta = self._newton(delta, weight, BARRIERS[-1] / OTHER_WEIGHT).delta
+            delta = self._newton(delta, weight, BARRIERS[-1] / cones.OTHER_WEIGHT).delta
             curve.append((weight, self.evidence(delta, weight)))
         best = max(curve, key=lambda point: point[1])
         return best[0], tuple(reversed(curve))

@@ -18,16 +18,9 @@ from scipy import sparse
 
 from feasid.core.arrays import Array
 from feasid.core.errors import RankError
+from feasid.parameters.identifiability import echelon as echelons
 from feasid.parameters.identifiability import frames, sampling
 from feasid.parameters.identifiability.degeneracy import find_near_degeneracies
-from feasid.parameters.identifiability.echelon import (
-    NOISE_SAFETY_FACTOR,
-    Echelon,
-    JointNullspace,
-    pivots_from_right,
-    round_near_integers,
-    round_to_integers,
-)
 from feasid.parameters.identifiability.exact import NotRational, RankCheck, certify, exact_blocks
 from feasid.parameters.identifiability.invariant_subspaces import ROOT2, TOLERANCE
 from feasid.robot.bodies import SYMMETRIC_ROTOR
@@ -60,8 +53,8 @@ def _null_vectors(matrix: Array, columns: list[int], size: int) -> list[tuple[in
     null = _null_basis(matrix[:, order])
     if null.shape[1] == 0:
         return []
-    picked = np.flatnonzero(pivots_from_right(null[None])[0])
-    null = round_near_integers(null @ np.linalg.inv(null[picked]))
+    picked = np.flatnonzero(echelons.pivots_from_right(null[None])[0])
+    null = echelons.round_near_integers(null @ np.linalg.inv(null[picked]))
     out = []
     for k, place in enumerate(picked):
         vector = np.zeros(size)
@@ -90,16 +83,16 @@ class Coefficients:
     so that K = [1 Kd] in that order satisfies K z = 0 (Sousa and Cortesao (2014) eq. (37)).
     """
 
-    echelon: Echelon
+    echelon: echelons.Echelon
 
     @cached_property
-    def joint_nullspaces(self) -> tuple[JointNullspace, ...]:
+    def joint_nullspaces(self) -> tuple[echelons.JointNullspace, ...]:
         """The joints' blocks: in floating point, or exact if a rank is doubtful."""
         exact = self.exact_nullspaces
         return self.echelon.joint_nullspaces if exact is None else exact
 
     @cached_property
-    def exact_nullspaces(self) -> tuple[JointNullspace, ...] | None:
+    def exact_nullspaces(self) -> tuple[echelons.JointNullspace, ...] | None:
         """The blocks from exact arithmetic; None without doubtful ranks or rational geometry.
 
         A rank is doubtful if singular values, angles or offsets are neither clearly zero nor
@@ -235,8 +228,8 @@ class Coefficients:
         allowed = _null_basis(np.vstack(conditions))
         if allowed.shape[1] == 0:
             return []
-        picked = np.flatnonzero(pivots_from_right(allowed[None])[0])
-        allowed = round_near_integers(allowed @ np.linalg.inv(allowed[picked]))
+        picked = np.flatnonzero(echelons.pivots_from_right(allowed[None])[0])
+        allowed = echelons.round_near_integers(allowed @ np.linalg.inv(allowed[picked]))
         out = []
         for place, g in zip(picked, allowed.T, strict=True):
             vector = np.zeros(run.robot.size)
@@ -250,7 +243,7 @@ class Coefficients:
                     moved = self.transfers[i] @ y[: self.joint_nullspaces[i].inertial]
                     vector[self.joint_nullspaces[p].columns[:10]] -= moved
             vector[np.abs(vector) <= RELATION_NOISE * np.abs(vector).max()] = 0.0
-            out.append((columns[place], round_near_integers(vector)))
+            out.append((columns[place], echelons.round_near_integers(vector)))
         return out
 
     @cached_property
@@ -339,7 +332,7 @@ class Coefficients:
 
     # -- the sweep from base to tips ---------------------------------------------------------
 
-    def _joint_coefficients(self) -> Iterator[tuple[JointNullspace, JointCoefficients]]:
+    def _joint_coefficients(self) -> Iterator[tuple[echelons.JointNullspace, JointCoefficients]]:
         """Coefficients of each joint's dependent parameters, scaled, parents first."""
         parents = self.echelon.run.robot.parents
         waiting = np.bincount([p for p in parents if p >= 0], minlength=len(parents))
@@ -371,7 +364,7 @@ class Coefficients:
         transferred = there @ inertial
         size = np.abs(there) @ np.abs(inertial)
         off = rough @ np.abs(inertial) + np.abs(there) @ noise + UNIT_ROUNDOFF * size
-        transferred = round_to_integers(transferred, NOISE_SAFETY_FACTOR * off)
+        transferred = echelons.round_to_integers(transferred, echelons.NOISE_SAFETY_FACTOR * off)
         at = parent.dependent[bound]
         handed = parent_coefficients.values[:, bound] @ transferred[at]
         reach = np.abs(parent_coefficients.values[:, bound])
@@ -381,7 +374,7 @@ class Coefficients:
         handed[place] += transferred[parent.independent[place]]
         error[place] += off[parent.independent[place]]
         error[place] += UNIT_ROUNDOFF * np.abs(transferred[parent.independent[place]])
-        handed = round_to_integers(handed, NOISE_SAFETY_FACTOR * error)
+        handed = echelons.round_to_integers(handed, echelons.NOISE_SAFETY_FACTOR * error)
         error *= handed != np.round(handed)
         nonzero = handed.any(axis=1)
         rows = np.r_[leads, parent_coefficients.rows[nonzero]]
@@ -406,7 +399,7 @@ class Coefficients:
                     at, values = parts[index]
                     total[at] -= vector[index] * values
                     size[at] += np.abs(vector[index] * values)
-            total = round_to_integers(total, RELATION_NOISE * size)
+            total = echelons.round_to_integers(total, RELATION_NOISE * size)
             entries = np.flatnonzero(total)
             parts[lead] = entries.astype(np.int32), total[entries]
         order = self.dependent.tolist()
@@ -450,8 +443,8 @@ class Coefficients:
             at, vectors = block.columns, block.vectors
             if p >= 0:
                 inertial = vectors[: block.inertial]
-                noise = NOISE_SAFETY_FACTOR * self._transfer_rounding[i] @ np.abs(inertial)
-                transferred = round_to_integers(self.transfers[i] @ inertial, noise)
+                noise = echelons.NOISE_SAFETY_FACTOR * self._transfer_rounding[i] @ np.abs(inertial)
+                transferred = echelons.round_to_integers(self.transfers[i] @ inertial, noise)
                 at = np.r_[at, self.joint_nullspaces[p].columns[:10]]
                 vectors = np.vstack([vectors, -transferred])
             leads = block.columns[block.dependent]

@@ -14,16 +14,11 @@ from feasid.core.arguments import checked
 from feasid.core.errors import InputError, OutputError, did_you_mean
 from feasid.core.files import check_writable, write_together
 from feasid.robot.description import GRAVITY, Robot, Source
+from feasid.robot.formats import sidecar as sidecars
 from feasid.robot.formats.description import NO_EXTRAS, Description, Extras, Format
 from feasid.robot.formats.programs import programs_of, unread_parts, unread_symbols
 from feasid.robot.formats.registry import format_of_path, read_description, reread_description
 from feasid.robot.formats.rewrite import generate_file, patch_source
-from feasid.robot.formats.sidecar import (
-    loop_table_bytes,
-    loop_table_path,
-    sidecar_bytes,
-    sidecar_path,
-)
 from feasid.robot.formats.terms import LeftOut, count_by_kind
 from feasid.robot.formats.xml import parse_xml
 from feasid.robot.joint_terms import TERMS
@@ -110,8 +105,8 @@ def write(
     programs = programs_of(form, for_)
     robot = _with_frames_of_format(robot, form)
     complete = complete and _with_frames_of_format(complete, form)
-    beside = sidecar_path(target)
-    for file in (target, beside, loop_table_path(target)):
+    beside = sidecars.sidecar_path(target)
+    for file in (target, beside, sidecars.loop_table_path(target)):
         check_writable(file, overwrite=overwrite)
     full_robot = robot if complete is None else complete
     coded = [f"{f.name!r} of {d.name}" for d in full_robot.drives for f in d.features]
@@ -131,16 +126,16 @@ def write(
     files, new = {}, read_description(text)
     if not (form.holds_loops or robot.is_tree):
         tied = {bond.first for bond in new.bonds if bond.kind == "joint"}
-        table = loop_table_bytes(robot, tied)
+        table = sidecars.loop_table_bytes(robot, tied)
         if table is not None:
-            files[loop_table_path(target)] = table
+            files[sidecars.loop_table_path(target)] = table
     lost_terms = unrepresentable_terms(full_robot, form)
     beside_is_needed = bool(lost_terms) or complete is not None
     if beside_is_needed:
-        files[beside] = sidecar_bytes(full_robot, content, complete is not None)
+        files[beside] = sidecars.sidecar_bytes(full_robot, content, complete is not None)
     files[target] = content  # last: should it not follow the others, its hash tells
     write_together(files, overwrite=overwrite)
-    for stale in {beside, loop_table_path(target)} - {*files}:
+    for stale in {beside, sidecars.loop_table_path(target)} - {*files}:
         stale.unlink(missing_ok=True)
     parts = [] if own is None else [*_parts_left_out(own, new)]
     bare = [b.name for b in robot.bodies if b.inertial is not None and not b.inertial.any()]

@@ -30,15 +30,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import SolverError
 from feasid.core.exact.numbers import dot, printed_decimal
 from feasid.core.threads import one_thread
-from feasid.parameters.feasibility.cone import (
-    CENTRED,
-    PATH_FACTOR,
-    ConvexFunction,
-    LogBarrier,
-    Quadratic,
-    minimise,
-    newton_step,
-)
+from feasid.parameters.feasibility import cone as cones
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.units import Units
 from feasid.parameters.feasibility.proof import facial_reduction
@@ -166,9 +158,9 @@ def _prove_lower_bound(
 class CentralPath:
     """``minimise |A x - b|^2 / (2 mu)`` plus the barrier, over the remaining unknowns."""
 
-    quadratic: Quadratic
+    quadratic: cones.Quadratic
     #: Barrier of the matrices, on faces and in units, and of the numbers, in units.
-    cone: LogBarrier
+    cone: cones.LogBarrier
     start: Array  #: Shape (nz,): strictly inside.
     #: Tuple of (place, Q): by block of the cone: its place among the question's constraints, and
     #: the orthonormal span of its face over units, (s, r), by which multipliers are lifted.
@@ -219,8 +211,8 @@ class CentralPath:
         points = (x + share * (middle - x) for share in INWARD)
         start = next((point for point in points if reduced.contains_strictly(point)), x)
         return cls(
-            Quadratic(A, b, directions),
-            LogBarrier.with_equal_weights(reduced, directions),
+            cones.Quadratic(A, b, directions),
+            cones.LogBarrier.with_equal_weights(reduced, directions),
             start,
             tuple((place, Q) for place, _, Q in matrices),
             tuple((place, size) for place, _, size in numbers),
@@ -233,15 +225,18 @@ class CentralPath:
         order = max(self.cone.barrier_parameter, 1)
         mu = max(2 * self.quadratic.value(x), least) / order
         while True:
-            terms: list[tuple[float, ConvexFunction]] = [(1 / mu, self.quadratic), (1.0, self.cone)]
-            minimum = minimise(terms, x, self.cone.directions, 0.5 * CENTRED**2)
+            terms: list[tuple[float, cones.ConvexFunction]] = [
+                (1 / mu, self.quadratic),
+                (1.0, self.cone),
+            ]
+            minimum = cones.minimise(terms, x, self.cone.directions, 0.5 * cones.CENTRED**2)
             if not minimum.settled:
                 return
             x = minimum.delta
             yield x, mu
             if order * mu <= max(RELATIVE_GAP * 2 * self.quadratic.value(x), least):
                 return
-            mu /= PATH_FACTOR
+            mu /= cones.PATH_FACTOR
 
     def multipliers(self, x: Array, mu: float) -> tuple[Array, dict[int, Array]]:
         """Weights w, and multipliers Z by constraint, in SI.
@@ -249,7 +244,7 @@ class CentralPath:
         They are linear in the Newton step to the central point: only rounding makes them inexact.
         """
         (slope, curvature), (g, H) = self.quadratic.derivatives(x), self.cone.derivatives(x)
-        move = self.cone.directions @ newton_step(curvature / mu + H, -slope / mu - g)
+        move = self.cone.directions @ cones.newton_step(curvature / mu + H, -slope / mu - g)
         error = self.quadratic.A @ (x + move) - self.quadratic.b
         share = mu / float(np.linalg.norm(error))
         inner, prices = self.cone.multipliers(x, move)
