@@ -513,9 +513,9 @@ def refuse_missing_cells(df: pd.DataFrame, raw: Signals) -> None:
                 what = "infinite" if np.isinf(cells[rows[0]]) else "empty or NaN"
                 longest = max(e.count for e in excluded_blocks(rows, ""))
                 raise LogError(
-                    f"column {column!r} of joint {joint!r} has {rows.size} cell(s) without a finite "
-                    f"number ({naming.list_rows(rows)}: {what}; longest segment {longest} rows). "
-                    "nan='drop-segments' leaves these rows out and splits the run there",
+                    f"column {column!r} of joint {joint!r} has {rows.size} cell(s) without a "
+                    f"finite number ({naming.list_rows(rows)}: {what}; longest segment {longest} "
+                    "rows). nan='drop-segments' leaves these rows out and splits the run there",
                     joint=joint,
                     column=column,
                     row=int(rows[0]),

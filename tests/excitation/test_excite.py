@@ -364,9 +364,8 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("options", "message"), MISTAKES)
 def test_mistakes_are_named_before_any_search(arm, options, message, monkeypatch):
-    monkeypatch.setattr(
-        "feasid.applications.excitation.excite.ParallelSearch", None
-    )  # a search would fail
+    # A search would fail.
+    monkeypatch.setattr("feasid.applications.excitation.parallel_search.ParallelSearch", None)
     with pytest.raises(feasid.FeasidError, match=f"(?s){message}"):
         feasid.excite(arm, 6.0, **{"acceleration": 12.0, "time_limit": 600.0, **options})
 

@@ -10,16 +10,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from feasid.applications.excitation import constraint_check, parallel_search
 from feasid.applications.excitation import design as designs
-from feasid.applications.excitation import parallel_search
 from feasid.applications.excitation.certificate import certify_motion, value_per_joint
-from feasid.applications.excitation.constraint_check import (
-    ExcitationProblem,
-    as_unknowns,
-    check_times,
-    shrink_into_limits,
-    smallest_margins_of_design,
-)
 from feasid.applications.excitation.problem import Problem
 from feasid.applications.excitation.search import Progress, SearchClock
 from feasid.applications.excitation.trajectory import Trajectory, sample_times
@@ -66,7 +59,7 @@ def excite(
     rounds: Count | None = None,
     starts: Natural | None = None,
     workers: Natural = 1,
-    optimiser: Callable[[ExcitationProblem], npt.ArrayLike] | None = None,
+    optimiser: Callable[[constraint_check.ExcitationProblem], npt.ArrayLike] | None = None,
 ) -> Trajectory:
     """Design a periodic motion that determines a robot's base parameters as well as possible.
 
@@ -201,8 +194,8 @@ def excite(
     else:
         # The caller's, on the finer grid of the last stages.
         start = designs.random_motion(problem, rng)
-        design = ExcitationProblem(problem.with_finer_grid(), objectives, start)
-        unknowns = as_unknowns(optimiser(design), design.size)
+        design = constraint_check.ExcitationProblem(problem.with_finer_grid(), objectives, start)
+        unknowns = constraint_check.as_unknowns(optimiser(design), design.size)
         candidates, loss_notes = parallel_search.SearchResult(np.inf, (unknowns,), 1), []
     z, end = _best_feasible_motion(candidates, problem, clock.seconds)
     notes = [*setting.notes, *end, *loss_notes]
@@ -237,9 +230,9 @@ def _best_feasible_motion(
     """The best motion that satisfies all constraints, and how the search ended."""
     if search_result.interrupted and not search_result.candidates:
         raise KeyboardInterrupt
-    t = check_times(problem)
+    t = constraint_check.check_times(problem)
     for z in search_result.candidates:
-        feasible_motion = shrink_into_limits(problem, z, t)
+        feasible_motion = constraint_check.shrink_into_limits(problem, z, t)
         if feasible_motion is not None:
             how = "interrupted" if search_result.interrupted else "searched"
             return feasible_motion, [
@@ -247,7 +240,9 @@ def _best_feasible_motion(
             ]
     violations: list[str] = []
     for z in search_result.candidates:
-        margins = smallest_margins_of_design(problem, problem.coordinates.coefficients(z), t)
+        margins = constraint_check.smallest_margins_of_design(
+            problem, problem.coordinates.coefficients(z), t
+        )
         violations += [m.name for m in sorted(margins, key=lambda m: m.slack) if m.slack < 0]
     why = "; ".join(dict.fromkeys(violations[:3])) or "there was no time for a start"
     raise ExcitationError(
@@ -283,7 +278,9 @@ def _make_trajectory(
         noise=noise,
         rate=rate,
         known=known,
-        margins=smallest_margins_of_design(problem, coefficients, check_times(problem)),
+        margins=constraint_check.smallest_margins_of_design(
+            problem, coefficients, constraint_check.check_times(problem)
+        ),
         expected=problem.expected,
     )
     return Trajectory(

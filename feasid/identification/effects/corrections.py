@@ -13,7 +13,6 @@ from feasid.core.errors import InputError, did_you_mean
 from feasid.identification.effects.table import USUAL, EffectAt, cold_friction, horizontal_axes
 from feasid.logs.motion import Run
 from feasid.logs.units import unit_factor
-from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
 from feasid.robot.rotations import compose, exponential
 
@@ -56,14 +55,14 @@ class LogCorrection:
             if at.kind == "tilt":
                 turn, _ = exponential(np.r_[value @ horizontal_axes(robot.gravity), np.zeros(3)])
                 robot = robot.with_gravity(np.asarray(turn) @ robot.gravity)
-        zeros = self.values_by_joint("zero")
-        if not zeros:
-            return robot
-        bodies = tuple(
-            body_with_zero_offset(b, zeros[k]) if k in zeros else b
-            for k, b in enumerate(robot.bodies)
-        )
-        return replace(robot, bodies=bodies)
+        zeros, bodies = self.values_by_joint("zero"), [*robot.bodies]
+        # The true position is `zero` more than the logged one: the body is turned or moved by it.
+        for k, zero in zeros.items():
+            body = bodies[k]
+            rotation, position = exponential(body.motion[:, 0] * zero)
+            turned, moved = compose(body.rotation, body.position, rotation, position)
+            bodies[k] = replace(body, rotation=turned, position=moved)
+        return replace(robot, bodies=tuple(bodies)) if zeros else robot
 
     def correct_run(self, run: Run, robot: Robot) -> Run:
         """A run of the robot with the torques as they are: on time, and in N m."""
@@ -122,13 +121,6 @@ def corrected_options(
 def wide_widths(effects: Sequence[EffectAt]) -> Array:
     """Wide standard deviations of the parameters of these errors, concatenated."""
     return np.array([m.effect.width for m in effects for _ in range(m.effect.size)])
-
-
-def body_with_zero_offset(body: Body, zero: float) -> Body:
-    """The body of a joint whose true position is `zero` more than the logged one."""
-    rotation, position = exponential(body.motion[:, 0] * zero)
-    turned, moved = compose(body.rotation, body.position, rotation, position)
-    return replace(body, rotation=turned, position=moved)
 
 
 def usual_widths(calibration: Any, period: float) -> dict[str, float]:

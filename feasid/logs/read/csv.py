@@ -250,8 +250,8 @@ def _count_fields(
     data, start = lines.data, lines.at
     if data.find(b'"', start) >= 0:
         # Files with quoted cells are read cell by cell.
-        text = io.TextIOWrapper(io.BytesIO(lines.data[lines.at :]), "utf-8", "replace", newline="")
-        rows = csv.reader(text, delimiter=delimiter)
+        cells = io.TextIOWrapper(io.BytesIO(lines.data[lines.at :]), "utf-8", "replace", newline="")
+        rows = csv.reader(cells, delimiter=delimiter)
         try:
             for row in rows:
                 if row and len(row) != count:

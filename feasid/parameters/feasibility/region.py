@@ -15,16 +15,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, SolverError
-from feasid.parameters.feasibility.cone import (
-    CENTRED,
-    PATH_FACTOR,
-    BallBarrier,
-    ConvexFunction,
-    LogBarrier,
-    Quadratic,
-    minimise,
-    newton_step,
-)
+from feasid.parameters.feasibility import cone as cones
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import DISSIPATES, FeasibleSet
@@ -126,19 +117,19 @@ class Region:
         c = elimination.T.T @ form
         x, along = self._analytic_centre, self._unit_directions.T @ c
         H = self._constraint_barrier.derivatives(x)[1] + self._budget_barrier.derivatives(x)[1]
-        mu = float(np.sqrt(max(float(along @ newton_step(H, along)), 0.0)))
+        mu = float(np.sqrt(max(float(along @ cones.newton_step(H, along)), 0.0)))
         start, order = float(c @ x), self._constraint_barrier.barrier_parameter + 2
         while mu > 0:
             x = self._tilted_centre(x, c / mu)
             if order * mu <= RELATIVE_GAP * (float(c @ x) - start):
                 break
-            mu /= PATH_FACTOR
+            mu /= cones.PATH_FACTOR
         move = np.zeros_like(x)
         if mu > 0:
             g, H = self._constraint_barrier.derivatives(x)
             slope, curvature = self._budget_barrier.derivatives(x)
             target = self._unit_directions.T @ (c / mu)
-            move = self._unit_directions @ newton_step(H + curvature, target - g - slope)
+            move = self._unit_directions @ cones.newton_step(H + curvature, target - g - slope)
         matrices, prices = self._constraint_barrier.multipliers(x, move)
         places, count = self.prover.question.free_constraints, len(self._elimination.inside.blocks)
         multipliers = {places[k]: mu * Z for k, Z in matrices.items()}
@@ -224,16 +215,18 @@ class Region:
         return np.diag(self.scale.parameters[self._elimination.roots])
 
     @cached_property
-    def _constraint_barrier(self) -> LogBarrier:
-        return LogBarrier.with_equal_weights(self._elimination.inside, self._unit_directions)
+    def _constraint_barrier(self) -> cones.LogBarrier:
+        return cones.LogBarrier.with_equal_weights(self._elimination.inside, self._unit_directions)
 
     @cached_property
-    def _budget_barrier(self) -> BallBarrier:
+    def _budget_barrier(self) -> cones.BallBarrier:
         """The logarithm of the part of the budget that a model leaves."""
         elimination = self._elimination
         A = self.R @ (self.K @ elimination.T)
         b = self.rho - self.R @ (self.K @ elimination.fixed)
-        return BallBarrier(Quadratic(A, b, self._unit_directions), float(np.sqrt(self.budget)))
+        return cones.BallBarrier(
+            cones.Quadratic(A, b, self._unit_directions), float(np.sqrt(self.budget))
+        )
 
     @cached_property
     def _analytic_centre(self) -> Array:
@@ -241,10 +234,15 @@ class Region:
 
     def _tilted_centre(self, x: Array, tilt: Array | None) -> Array:
         """The minimiser of all logarithms less ``tilt.x``, from a point inside."""
-        barriers: tuple[ConvexFunction, ...] = self._constraint_barrier, self._budget_barrier
+        barriers: tuple[cones.ConvexFunction, ...] = self._constraint_barrier, self._budget_barrier
         terms = [(1.0, barrier) for barrier in barriers]
-        minimum = minimise(
-            terms, x, self._unit_directions, 0.5 * CENTRED**2, tilt=tilt, steps=MAX_CENTRING_STEPS
+        minimum = cones.minimise(
+            terms,
+            x,
+            self._unit_directions,
+            0.5 * cones.CENTRED**2,
+            tilt=tilt,
+            steps=MAX_CENTRING_STEPS,
         )
         if not minimum.settled:
             raise SolverError("the path of central points was lost: Newton's method did not settle")
@@ -259,7 +257,7 @@ class Region:
             delta = elimination.expand(x)
             if float(end.proof.form @ delta) > end.proof.bound:
                 return delta
-            step = newton_step(self._constraint_barrier.derivatives(x)[1], along)
+            step = cones.newton_step(self._constraint_barrier.derivatives(x)[1], along)
             further = x + directions @ step * (DIKIN_STEP / float(np.sqrt(along @ step)))
             if not np.isfinite(self._constraint_barrier.value(further)):  # rounding, at the edge
                 return None

@@ -12,14 +12,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import DescriptionError, SecurityError, missing_extra, refuse_damage
 from feasid.robot.bodies import Limits
 from feasid.robot.description import Robot
-from feasid.robot.formats.description import (
-    Bond,
-    Description,
-    ExactPose,
-    Joint,
-    Link,
-    pose_of_floats,
-)
+from feasid.robot.formats import description
 from feasid.robot.formats.mjcf.model import ACTUATOR_TERMS, TENDON_TERMS
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import TEXT, XmlText, parse_xml
@@ -64,12 +57,12 @@ def compile_mjcf(text: XmlText) -> Any:
         return mujoco.MjModel.from_xml_path(path)
 
 
-def compiled_description(text: XmlText) -> Description:
+def compiled_description(text: XmlText) -> description.Description:
     """The description of an MJCF file by MuJoCo's compiler."""
     return describe_mjmodel(compile_mjcf(text), text.path)
 
 
-def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
+def describe_mjmodel(model: Any, path: str = "<compiled model>") -> description.Description:
     """The description of a compiled ``mujoco.MjModel``, with MuJoCo's inertias.
 
     Bodies without a name are called after their number.
@@ -84,7 +77,7 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
             kp, plain = float(model.actuator_gainprm[k, 0]), model.actuator_gear[k, 0] == 1.0
             servo = plain and model.actuator_biasprm[k, 1] == -kp < 0
             motors.setdefault(joints[int(model.actuator_trnid[k, 0])], kp if servo else 0.0)
-    return Description(
+    return description.Description(
         "mjcf",
         path,
         "mujoco",
@@ -102,13 +95,13 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
     )
 
 
-def _link(model: Any, i: int, names: Sequence[str], path: str) -> Link:
+def _link(model: Any, i: int, names: Sequence[str], path: str) -> description.Link:
     parent = int(model.body_parentid[i])
     mass, moments = Fraction(float(model.body_mass[i])), model.body_inertia[i].tolist()
     stated = bool(mass or any(moments))
     xx, yy, zz = map(Fraction, moments)
     zero = Fraction(0)
-    return Link(
+    return description.Link(
         names[i],
         path,
         0,
@@ -122,11 +115,11 @@ def _link(model: Any, i: int, names: Sequence[str], path: str) -> Link:
     )
 
 
-def _pose(position: Array, quaternion: Array) -> ExactPose:
-    return pose_of_floats(from_quaternion(quaternion), np.array(position))
+def _pose(position: Array, quaternion: Array) -> description.ExactPose:
+    return description.pose_of_floats(from_quaternion(quaternion), np.array(position))
 
 
-def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> list[Bond]:
+def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> list[description.Bond]:
     """Equality constraints between joints, bodies or sites."""
     if _is_flag_off(model, "equality") or _is_flag_off(model, "constraint"):
         return []
@@ -139,20 +132,22 @@ def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> list[Bond]:
         name = model.equality(k).name or f"{kind} {k + 1}"
         if kind == "joint":
             second = joints[ids[1]] if ids[1] >= 0 else ""
-            out.append(Bond(kind, name, joints[ids[0]], second, (data[0], data[1])))
+            out.append(description.Bond(kind, name, joints[ids[0]], second, (data[0], data[1])))
         elif int(model.eq_objtype[k]) == SITE:
             first, second = (names[int(model.site_bodyid[i])] for i in ids)
             points = [np.array(model.site_pos[i]) for i in ids]
             turns = [from_quaternion(model.site_quat[i]) for i in ids]
             turn = turns[0] @ turns[1].T
-            out.append(Bond(kind, name, first, second, (0.0, 1.0), points[0], points[1], turn))
+            out.append(
+                description.Bond(kind, name, first, second, (0.0, 1.0), points[0], points[1], turn)
+            )
         else:
             ends = names[ids[0]], names[ids[1]], (0.0, 1.0)
             if kind == "connect":
-                out.append(Bond(kind, name, *ends, data[:3], data[3:6]))
+                out.append(description.Bond(kind, name, *ends, data[:3], data[3:6]))
             else:
                 turn = from_quaternion(data[6:10])
-                out.append(Bond(kind, name, *ends, data[3:6], data[:3], turn))
+                out.append(description.Bond(kind, name, *ends, data[3:6], data[:3], turn))
     return out
 
 
@@ -167,14 +162,14 @@ def _is_flag_off(model: Any, flag: str) -> bool:
     return bool(int(model.opt.disableflags) & int(bit))
 
 
-def _joints(model: Any, body: int, name: str) -> Iterator[Joint]:
+def _joints(model: Any, body: int, name: str) -> Iterator[description.Joint]:
     first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
     for j in range(first, first + count):
         one = KINDS[int(model.jnt_type[j])] in ONE_DOF
         angle = float(model.qpos0[model.jnt_qposadr[j]]) if one else 0.0
         limits = Limits(*map(float, model.jnt_range[j])) if model.jnt_limited[j] else Limits()
         default = name if j == first else f"{name}_joint{j - first + 1}"
-        yield Joint(
+        yield description.Joint(
             model.joint(j).name or default,
             KINDS[int(model.jnt_type[j])],
             np.array(model.jnt_axis[j]),

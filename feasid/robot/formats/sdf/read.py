@@ -22,20 +22,7 @@ from feasid.core.errors import UnsupportedJointError, did_you_mean
 from feasid.core.exact import poses
 from feasid.core.exact.numbers import Number, quote
 from feasid.robot.bodies import Limits
-from feasid.robot.formats import shapes
-from feasid.robot.formats.description import (
-    MAX_NAME,
-    MOMENTS,
-    Bond,
-    Description,
-    ExactPose,
-    Joint,
-    Link,
-    NamedElements,
-    depth_first,
-    describe_cycle,
-    pose_of_decimals,
-)
+from feasid.robot.formats import description, shapes
 from feasid.robot.formats.terms import JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import Element, XmlText
 from feasid.robot.rotations import from_rpy
@@ -48,7 +35,7 @@ KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismat
 
 LIMITED = ("lower", "upper", "velocity", "effort")
 
-DEFAULTS = {"mass": "1", **{k: "1" if k[1] == k[2] else "0" for k in MOMENTS}}
+DEFAULTS = {"mass": "1", **{k: "1" if k[1] == k[2] else "0" for k in description.MOMENTS}}
 """What a link has that does not state it, by sdformat.org/spec: [kg] and [kg m^2]."""
 
 NEAR = 8  #: Frames between a link and its parent that are composed without a detour over the model.
@@ -83,7 +70,7 @@ class _Frame:
     attached: str = ""
 
 
-def describe_sdf(text: XmlText) -> Description:
+def describe_sdf(text: XmlText) -> description.Description:
     """The description of a parsed SDF file's model; errors as of `registry.read_description`."""
     return _SdfReader(text).read()
 
@@ -131,7 +118,7 @@ class _SdfReader:
         what = f"<include> {uri} is not read: only the file itself is opened"
         self.text.fail(f"{what}; gz sdf -p FILE writes all into one", element)
 
-    def read(self) -> Description:
+    def read(self) -> description.Description:
         model, self.models = self.model, [self.model]
         for part in self.models:  # grows by the models inside each
             self.models += part.all("model")
@@ -175,7 +162,7 @@ class _SdfReader:
             )
         gravity = next((w.find("gravity") for w in self.text.root.all("world")), None)
         vector = None if gravity is None else self.numbers(gravity, 3, "world")
-        return Description(
+        return description.Description(
             "sdf",
             self.text.path,
             model.attributes.get("name", "model"),
@@ -189,7 +176,7 @@ class _SdfReader:
             left_out=tuple(self.unread_elements()),
             has_frames=True,
             frames=tuple(self.read_frames()),
-            document=NamedElements(self.text, links, joints),
+            document=description.NamedElements(self.text, links, joints),
         )
 
     # -- numbers and names ----------------------------------------------------------------------
@@ -209,8 +196,10 @@ class _SdfReader:
         elements: dict[str, Element] = {}
         for element in (e for part in self.models for e in part.all(tag)):
             name = element.attributes.get("name", "")
-            if not name or len(name) > MAX_NAME:
-                self.text.fail(f"a <{tag}> needs a name of 1 to {MAX_NAME} characters", element)
+            if not name or len(name) > description.MAX_NAME:
+                self.text.fail(
+                    f"a <{tag}> needs a name of 1 to {description.MAX_NAME} characters", element
+                )
             name = self.expand(name, element)
             if name in elements or name in self.frames or name in (WORLD, MODEL):
                 self.text.fail(f"{tag} {name!r}: the name is defined twice, or reserved", element)
@@ -329,7 +318,7 @@ class _SdfReader:
             outer = self.absolute[self.frames[frame].base]
             self.absolute[frame] = poses.compose(outer, self.frames[frame].pose)
 
-    def relative_pose(self, outer: str, inner: str, near: int = NEAR) -> ExactPose:
+    def relative_pose(self, outer: str, inner: str, near: int = NEAR) -> description.ExactPose:
         """The pose of a frame in another one."""
         name, steps = inner, 0
         pose: Rigid | None = None
@@ -345,7 +334,7 @@ class _SdfReader:
             pose = poses.compose((back, [-x for x in moved]), self.absolute[inner])
             angles = (*self.frames[outer].angles, *self.frames[inner].angles)
         pose = pose or (poses.identity(), [Decimal(0)] * 3)
-        return pose_of_decimals(pose, angles, from_rpy if steps <= 1 else None)
+        return description.pose_of_decimals(pose, angles, from_rpy if steps <= 1 else None)
 
     def link_of_frame(self, name: str, element: Element) -> str:
         """The link to which a name of a link, joint or frame is attached."""
@@ -369,23 +358,29 @@ class _SdfReader:
         """Names of all links; fails where joints form a cycle."""
         parents = {child: parent for child, (parent, _) in above.items()}
         hanging = [child for child, parent in parents.items() if parent == WORLD]
-        order = [*depth_first([*roots, *hanging], parents)]
+        order = [*description.depth_first([*roots, *hanging], parents)]
         reached = {*order}
         for name, element in links.items():
             if name not in reached:
                 held = {child: f"joint {joint!r}" for child, (_, joint) in above.items()}
-                self.text.fail(describe_cycle(parents, reached, held), element)
+                self.text.fail(description.describe_cycle(parents, reached, held), element)
         return order
 
-    def read_frames(self) -> Iterator[Link]:
+    def read_frames(self) -> Iterator[description.Link]:
         """Frames on links, in these, and those that stand in the world."""
         for name, frame in self.frames.items():
             if frame.element.tag == "frame":
                 link, place = self.link_of_frame(name, frame.element), self.absolute[name]
                 still = link == WORLD
-                home = pose_of_decimals(place) if still else self.relative_pose(link, name, 1)
+                home = (
+                    description.pose_of_decimals(place)
+                    if still
+                    else self.relative_pose(link, name, 1)
+                )
                 where, line = partial(self.text.place, frame.element), frame.element.line
-                yield Link(name, self.text.path, line, where, None if still else link, home)
+                yield description.Link(
+                    name, self.text.path, line, where, None if still else link, home
+                )
 
     def joint_kind(self, name: str, element: Element) -> str:
         type_name = element.attributes.get("type", "")
@@ -402,10 +397,10 @@ class _SdfReader:
 
     def link(
         self, name: str, element: Element, above: tuple[str, str] | None, joints: dict[str, Element]
-    ) -> Link:
+    ) -> description.Link:
         owner = f"link {name}"
         parent, joint = above or (WORLD, "")
-        absolute = pose_of_decimals(self.absolute[name], self.frames[name].angles)
+        absolute = description.pose_of_decimals(self.absolute[name], self.frames[name].angles)
         home = absolute if parent == WORLD else self.relative_pose(parent, name)
         moves = (self.joint(joint, joints[joint], name),) if joint and self.kinds[joint] else ()
         inertial = self.single_child(element, "inertial", owner)
@@ -413,7 +408,7 @@ class _SdfReader:
         if stated.attributes.get("auto", "false") in ("1", "true"):
             self.fail(owner, "auto= is not read: state mass and inertia", stated)
         matrix = None if inertial is None else self.single_child(inertial, "inertia", owner)
-        holders = {"mass": inertial, **dict.fromkeys(MOMENTS, matrix)}
+        holders = {"mass": inertial, **dict.fromkeys(description.MOMENTS, matrix)}
         mass, *moments = (
             self.child_number(holder, k, owner, DEFAULTS[k]).exact for k, holder in holders.items()
         )
@@ -424,13 +419,13 @@ class _SdfReader:
                 f"{self.text.path}:{stated.line}: link {name!r} states no {', '.join(absent)}: "
                 "SDF's defaults, 1 kg and 1 kg m^2, count as in Gazebo and Drake; state its own"
             )
-        place = ExactPose()
+        place = description.ExactPose()
         if inertial is not None:
             pose, angles, base = self.pose(inertial, owner)
             if base and base != name:
                 self.fail(owner, "takes no relative_to", inertial)
-            place = pose_of_decimals(pose, angles, from_rpy)
-        return Link(
+            place = description.pose_of_decimals(pose, angles, from_rpy)
+        return description.Link(
             name,
             self.text.path,
             stated.line,
@@ -448,7 +443,7 @@ class _SdfReader:
             ],
         )
 
-    def joint(self, name: str, element: Element, child: str) -> Joint:
+    def joint(self, name: str, element: Element, child: str) -> description.Joint:
         owner = f"joint {name}"
         frame = self.relative_pose(child, name)
         axis = self.single_child(element, "axis", owner)
@@ -466,7 +461,7 @@ class _SdfReader:
             bounds[:2] = None, None
         bounds[2:] = (None if b is None or b < 0 else b for b in bounds[2:])
         one = self.kinds[name] in ("revolute", "prismatic")
-        return Joint(
+        return description.Joint(
             name,
             self.kinds[name],
             self.axis(axis, name, frame, child, owner) if one else np.array([0.0, 0.0, 1.0]),
@@ -477,7 +472,7 @@ class _SdfReader:
         )
 
     def axis(
-        self, axis: Element | None, name: str, frame: ExactPose, child: str, owner: str
+        self, axis: Element | None, name: str, frame: description.ExactPose, child: str, owner: str
     ) -> Array:
         """A joint's axis in the child link's frame."""
         xyz = None if axis is None else self.single_child(axis, "xyz", owner)
@@ -504,7 +499,7 @@ class _SdfReader:
         own, other = turns
         return np.asarray(own.T @ other @ direction)
 
-    def mimic_bonds(self, joints: dict[str, Element]) -> Iterator[Bond]:
+    def mimic_bonds(self, joints: dict[str, Element]) -> Iterator[description.Bond]:
         for name, element in joints.items():
             axis, owner = element.find("axis"), f"joint {name}"
             mimic = None if axis is None else self.single_child(axis, "mimic", owner)
@@ -519,7 +514,7 @@ class _SdfReader:
                 for tag in ("multiplier", "offset", "reference")
             )
             factors = (offset - factor * reference, factor)
-            yield Bond("joint", f"mimic of {name}", name, leader, factors)
+            yield description.Bond("joint", f"mimic of {name}", name, leader, factors)
 
     # -- the rest -------------------------------------------------------------------------------
 
@@ -570,7 +565,7 @@ class _SdfReader:
             return None
         if base:
             return None
-        placed = pose_of_decimals(pose)
+        placed = description.pose_of_decimals(pose)
         if solid.tag == "mesh":
             uri, scale = self.child_text(solid, "uri", owner), np.array(size or [1.0] * 3)
             named = uri if scale.shape == (3,) and solid.find("submesh") is None else ""

@@ -16,19 +16,7 @@ import numpy as np
 from feasid.core.errors import UnsupportedJointError, did_you_mean
 from feasid.core.exact.numbers import Number, quote
 from feasid.robot.bodies import Limits
-from feasid.robot.formats.description import (
-    MAX_NAME,
-    MOMENTS,
-    Bond,
-    Description,
-    ExactPose,
-    Joint,
-    Link,
-    NamedElements,
-    depth_first,
-    describe_cycle,
-    pose_of_numbers,
-)
+from feasid.robot.formats import description
 from feasid.robot.formats.shapes import DRAWN, Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import JointTerms, LeftOut
 from feasid.robot.formats.xml import Element, XmlText
@@ -64,12 +52,12 @@ class _Joint:
     type: str
     parent: str
     child: str
-    home: ExactPose
-    moves: tuple[Joint, ...] = ()
+    home: description.ExactPose
+    moves: tuple[description.Joint, ...] = ()
     mimic: tuple[Element, str, tuple[float, float]] | None = None
 
 
-def describe_urdf(text: XmlText) -> Description:
+def describe_urdf(text: XmlText) -> description.Description:
     """The description of a parsed URDF file; errors as of `registry.read_description`."""
     return _UrdfReader(text).read()
 
@@ -83,7 +71,7 @@ class _UrdfReader:
         self.axes: dict[str, str] = {}
         self.above: dict[str, _Joint] = {}
 
-    def read(self) -> Description:
+    def read(self) -> description.Description:
         text, root = self.text, self.text.root
         if root.tag != "robot":
             known = " (this is MJCF)" if root.tag == "mujoco" else ""
@@ -102,20 +90,24 @@ class _UrdfReader:
         bonds = tuple(self.mimic_bonds(joints))
         roots = [name for name in elements if name not in self.above]
         self.notes += [self.axes[name] for name in elements if name in self.axes]
-        return Description(
+        return description.Description(
             "urdf",
             text.path,
             root.attributes.get("name", "robot"),
             tuple(self.place_in_parent(link) for link in read),
-            tuple(depth_first(roots, {name: joint.parent for name, joint in self.above.items()})),
+            tuple(
+                description.depth_first(
+                    roots, {name: joint.parent for name, joint in self.above.items()}
+                )
+            ),
             bonds=bonds,
             notes=tuple(self.notes),
             left_out=tuple(unread_elements(root)),
             has_frames=True,
-            document=NamedElements(text, elements, joint_elements),
+            document=description.NamedElements(text, elements, joint_elements),
         )
 
-    def place_in_parent(self, link: Link) -> Link:
+    def place_in_parent(self, link: description.Link) -> description.Link:
         """The link where the joint above puts it."""
         joint = self.above.get(link.name)
         if joint is None:
@@ -128,9 +120,10 @@ class _UrdfReader:
             name = element.attributes.get("name", "")
             if not name:
                 self.text.fail(f"a <{kind}> has no name", element)
-            if len(name) > MAX_NAME:
+            if len(name) > description.MAX_NAME:
                 self.text.fail(
-                    f"{kind} name {quote(name)} is longer than {MAX_NAME} characters", element
+                    f"{kind} name {quote(name)} is longer than {description.MAX_NAME} characters",
+                    element,
                 )
             if name in elements:
                 first = elements[name].line
@@ -166,13 +159,13 @@ class _UrdfReader:
         data: dict[str, Any] = dict(owner)
         self.text.fail(f"{where}:{tag} {message}", element, attribute, **data)
 
-    def pose(self, parent: Element, owner: Owner) -> ExactPose:
+    def pose(self, parent: Element, owner: Owner) -> description.ExactPose:
         element = self.single_child(parent, "origin", owner)
         if element is None:
             zeros = (Number("0", 0.0),) * 3
-            return pose_of_numbers(zeros, zeros)
+            return description.pose_of_numbers(zeros, zeros)
         xyz, rpy = (self.numbers(element, name, 3, owner, "0 0 0") for name in ("xyz", "rpy"))
-        return pose_of_numbers(xyz, rpy)
+        return description.pose_of_numbers(xyz, rpy)
 
     def single_child(self, parent: Element, tag: str, owner: Owner) -> Element | None:
         children = parent.all(tag)
@@ -201,11 +194,11 @@ class _UrdfReader:
 
     # -- links --------------------------------------------------------------------------------
 
-    def link(self, name: str, element: Element) -> Link:
+    def link(self, name: str, element: Element) -> description.Link:
         owner = {"link": name}
         inertial = self.single_child(element, "inertial", owner)
         stated = element if inertial is None else inertial
-        out = Link(
+        out = description.Link(
             name,
             self.text.path,
             stated.line,
@@ -222,7 +215,7 @@ class _UrdfReader:
             out,
             place=self.pose(inertial, owner),
             mass=self.numbers(mass, "value", 1, owner)[0].exact,
-            moments=tuple(self.numbers(inertia, k, 1, owner)[0].exact for k in MOMENTS),
+            moments=tuple(self.numbers(inertia, k, 1, owner)[0].exact for k in description.MOMENTS),
         )
 
     # -- joints -------------------------------------------------------------------------------
@@ -253,7 +246,7 @@ class _UrdfReader:
         moves = (self.moving_joint(joint, owner),)
         return replace(joint, moves=moves, mimic=self.mimic(element, owner))
 
-    def moving_joint(self, joint: _Joint, owner: Owner) -> Joint:
+    def moving_joint(self, joint: _Joint, owner: Owner) -> description.Joint:
         """Motion of a joint; a note names the link if its axis is normalised."""
         element = self.single_child(joint.element, "axis", owner)
         direction = np.array([1.0, 0.0, 0.0])
@@ -272,7 +265,7 @@ class _UrdfReader:
         if joint.type == "continuous":
             limits = {k: v for k, v in limits.items() if k not in ("lower", "upper")}
         dynamics = self.attribute_numbers(joint.element, "dynamics", owner)
-        return Joint(
+        return description.Joint(
             joint.name,
             KINDS[joint.type],
             direction,
@@ -298,7 +291,7 @@ class _UrdfReader:
         )
         return element, element.attributes["joint"], (offset, factor)
 
-    def mimic_bonds(self, joints: dict[str, _Joint]) -> Iterator[Bond]:
+    def mimic_bonds(self, joints: dict[str, _Joint]) -> Iterator[description.Bond]:
         """The file's ``<mimic>`` elements, with a note on those that cannot be followed.
 
         A joint that mimics a fixed one is held at its offset. One that mimics a joint which does
@@ -325,7 +318,7 @@ class _UrdfReader:
                     joint=joint.name,
                 )
             second = "" if leader.type == "fixed" else leader.name
-            yield Bond("joint", f"mimic of {joint.name}", joint.name, second, factors)
+            yield description.Bond("joint", f"mimic of {joint.name}", joint.name, second, factors)
 
     # -- the tree -----------------------------------------------------------------------------
 
@@ -347,10 +340,10 @@ class _UrdfReader:
             carried[joint.child] = joint
         roots = [link for name, link in links.items() if name not in carried]
         parents = {name: joint.parent for name, joint in carried.items()}
-        hung = {*depth_first((x.attributes["name"] for x in roots), parents)}
+        hung = {*description.depth_first((x.attributes["name"] for x in roots), parents)}
         if loose := [name for name in links if name not in hung]:
             places = {n: f"joint {j.name!r} on line {j.element.line}" for n, j in carried.items()}
-            message, joint = describe_cycle(parents, hung, places), carried[loose[0]]
+            message, joint = description.describe_cycle(parents, hung, places), carried[loose[0]]
             self.text.fail(message, joint.element, joint=joint.name)
         if len(roots) > 1:
             self.text.fail(

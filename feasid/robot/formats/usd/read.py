@@ -28,16 +28,7 @@ from feasid.core.errors import DescriptionError, InputError, UnsupportedJointErr
 from feasid.core.files import write_atomically
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits
-from feasid.robot.formats.description import (
-    Bond,
-    Description,
-    ExactPose,
-    Joint,
-    Link,
-    depth_first,
-    describe_cycle,
-    pose_of_floats,
-)
+from feasid.robot.formats import description
 from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import FLOATING_JOINT, NO_TERMS, JointTerms, LeftOut
 from feasid.robot.formats.xml import XmlText
@@ -278,7 +269,7 @@ class _Reader:
             target = target.GetParentPath()
         return "" if target is None else str(target)
 
-    def describe(self) -> Description:
+    def describe(self) -> description.Description:
         """All of it."""
         roots = [p for p in self.bodies if p not in self.hinges]
         hung = [p for p, hinge in self.hinges.items() if not hinge.parent]
@@ -289,10 +280,10 @@ class _Reader:
                 "say which -> load_robot(..., model='prim')",
             )
         parents = {path: hinge.parent for path, hinge in self.hinges.items()}
-        order = [*depth_first([*roots, *hung], parents)]
+        order = [*description.depth_first([*roots, *hung], parents)]
         if len(order) < len(self.bodies):
             joints = {path: str(hinge.prim.GetPath()) for path, hinge in self.hinges.items()}
-            raise refused_layer(self.path, describe_cycle(parents, order, joints))
+            raise refused_layer(self.path, description.describe_cycle(parents, order, joints))
         links = tuple(self._link(path) for path in self.bodies)
         below = [
             (p, path, self._pose_in(p, body)[:2])
@@ -305,16 +296,16 @@ class _Reader:
         self.left_out += [LeftOut("frame at no finite place", name) for name in lost]
         frame_names = _distinct_names([p for p, *_ in placed])
         frames = tuple(
-            Link(
+            description.Link(
                 frame_names[str(p.GetPath())], self.path, 1, lambda: (1, 1), self.names[path],
-                pose_of_floats(*pose),
+                description.pose_of_floats(*pose),
             )
             for p, path, pose in placed
         )  # fmt: skip
         free = bool(hung) or roots[0] not in self.anchors
         stands = np.eye(3) if free else self._world_pose(self.bodies[roots[0]])[0]
         gravity = stands.T @ self._gravity() + 0.0
-        return Description(
+        return description.Description(
             "usd",
             self.path,
             self.text.model or self.stage.GetRootLayer().defaultPrim or "robot",
@@ -351,20 +342,20 @@ class _Reader:
             size = shortest(magnitude) * self.units.length if magnitude >= 0 else size
         return np.asarray(direction * size) + 0.0
 
-    def _link(self, path: str) -> Link:
+    def _link(self, path: str) -> description.Link:
         prim, hinge = self.bodies[path], self.hinges.get(path)
-        home, parent = ExactPose(), None
-        joints: tuple[Joint, ...] = ()
+        home, parent = description.ExactPose(), None
+        joints: tuple[description.Joint, ...] = ()
         if hinge is not None:
             parent = self.names.get(hinge.parent)
             turn = hinge.before[0] @ hinge.after[0].T
-            home = pose_of_floats(turn, hinge.before[1] - turn @ hinge.after[1] + 0.0)
+            home = description.pose_of_floats(turn, hinge.before[1] - turn @ hinge.after[1] + 0.0)
             joints = self._joints(hinge)
         elif path not in self.anchors:
-            home = pose_of_floats(*self._world_pose(prim))
-            joints = (Joint(FLOATING_JOINT, "floating", place=self.path),)
+            home = description.pose_of_floats(*self._world_pose(prim))
+            joints = (description.Joint(FLOATING_JOINT, "floating", place=self.path),)
         elif any(not other.parent for other in self.hinges.values()):
-            home = pose_of_floats(*self._world_pose(prim))
+            home = description.pose_of_floats(*self._world_pose(prim))
         mass, moments, place = self._inertial(prim)
         ten = self._by_shapes(prim) if mass is None else None
         if ten is not None:
@@ -384,7 +375,7 @@ class _Reader:
             ten = inertia.from_mass_com_inertia(weight, com, tensor)
         elif mass is None:
             self.left_out.append(LeftOut("mass by shapes", prim.GetName()))
-        return Link(
+        return description.Link(
             self.names[path], self.path, 1, lambda: (1, 1), parent, home, joints,
             mass, moments, place,
             lambda: call_user_function(f"{self.path}: USD", self._drawings, prim),
@@ -393,7 +384,7 @@ class _Reader:
 
     def _inertial(
         self, prim: Any
-    ) -> tuple[Fraction | None, tuple[Fraction, ...] | None, ExactPose | None]:
+    ) -> tuple[Fraction | None, tuple[Fraction, ...] | None, description.ExactPose | None]:
         """Mass, principal moments and their axes; None where they follow from shapes."""
         api, units = self.physics.MassAPI(prim), self.units
         mass = shortest(api.GetMassAttr().Get() or 0.0)
@@ -407,10 +398,10 @@ class _Reader:
         factor = units.mass * units.length**2
         xx, yy, zz = (_times(x, factor) for x in diagonal)
         zero = Fraction(0)
-        place = pose_of_floats(turn, com * units.length + 0.0)
+        place = description.pose_of_floats(turn, com * units.length + 0.0)
         return _times(mass, units.mass), (xx, zero, zero, yy, zero, zz), place
 
-    def _joints(self, hinge: _Hinge) -> tuple[Joint, ...]:
+    def _joints(self, hinge: _Hinge) -> tuple[description.Joint, ...]:
         prim = hinge.prim
         joint = self._kind(prim)
         if joint.kind == "fixed":
@@ -418,16 +409,20 @@ class _Reader:
         name = self.joint_names[joint.path]
         turn, place = hinge.after
         if joint.kind == "spherical":
-            return (Joint(name, "spherical", position=place, place=self.path),)
+            return (description.Joint(name, "spherical", position=place, place=self.path),)
         if joint.kind == "floating":
             raise self.fail(prim, "floats on a moving body", UnsupportedJointError)
         self.joints[name] = joint
         axis = turn @ AXES[joint.letter] * (1 - 2 * hinge.turned)
         limits, terms = self._limits(prim, joint), self._terms(prim, joint)
         at = place if joint.kind == "revolute" else np.zeros(3)
-        return (Joint(name, joint.kind, axis, at, limits=limits, terms=terms, place=self.path),)
+        return (
+            description.Joint(
+                name, joint.kind, axis, at, limits=limits, terms=terms, place=self.path
+            ),
+        )
 
-    def _mimic_bonds(self) -> Iterator[Bond]:
+    def _mimic_bonds(self) -> Iterator[description.Bond]:
         """Joints that follow others, by PhysX's schema: q + gearing q_leader + offset = 0."""
         for name, joint in self.joints.items():
             prim = self.stage.GetPrimAtPath(joint.path)
@@ -445,7 +440,7 @@ class _Reader:
                 )
                 ours, theirs = (self._unit(j.kind) for j in (joint, self.joints[leader]))
                 factors = (-offset * ours, -gearing * ours / theirs)
-                yield Bond("joint", f"mimic of {name}", name, leader, factors)
+                yield description.Bond("joint", f"mimic of {name}", name, leader, factors)
 
     def _unit(self, kind: str) -> float:
         """Unit of a joint's position in SI."""
@@ -586,7 +581,7 @@ def _distinct_names(prims: list[Any]) -> dict[str, str]:
     return {path: name if count[name] == 1 else path.strip("/") for path, name in names.items()}
 
 
-def describe_usd(text: XmlText) -> Description:
+def describe_usd(text: XmlText) -> description.Description:
     """The description of a layer of USD.
 
     Raises DescriptionError: damaged, without rigid bodies, with several robots or loops. Raises
