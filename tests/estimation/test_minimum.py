@@ -15,6 +15,7 @@ from feasid.core.errors import InfeasibleConstraintsError, SolverError
 from feasid.identification.estimation import newton, priors, problem
 from feasid.identification.estimation.newton import EntropicProblem
 from feasid.identification.regression.triangle import Reduced
+from feasid.parameters.feasibility import cone
 from feasid.parameters.feasibility.cone import Minimum, optimality_gap
 
 TOO_HEAVY = 1.8
@@ -178,14 +179,14 @@ EVALUATIONS = 25
 @pytest.mark.parametrize("name", ["unitree_z1", "kuka_lwr4", "panda"])
 def test_no_solve_of_a_fit_is_unfinished(name, monkeypatch):
     """But for rough ones, which have few steps; rounding at a large weight is no reason."""
-    solves, exactly = [], newton.minimise
+    solves, exactly = [], cone.minimise
 
     def noted(*problem, steps):
         minimum = exactly(*problem, steps=steps)
         solves.append((minimum.steps, minimum.status if steps >= newton.FAR else "rough"))
         return minimum
 
-    monkeypatch.setattr(newton, "minimise", noted)
+    monkeypatch.setattr(cone, "minimise", noted)
     if name == "panda":
         robot, _, log, _ = exact_log(name, 0, 6000)
         feasid.fit(log, robot)
