@@ -58,7 +58,11 @@ GAP = 2.5  #: Gap between two samples, in periods, after which the observer rest
 
 @dataclass(frozen=True, eq=False)
 class LiveSignals:
-    """Factors and delay of the samples that a fit's sensors deliver."""
+    """Factors and delay of the samples that a fit's sensors deliver.
+
+    A fit's corrections of its log (units, signs, torque gains, a common delay) also apply to later
+    samples of the same sensors.
+    """
 
     joints: tuple[str, ...]
     factors: Mapping[str, Array]  #: to SI and to the model's torques, by kind, (dof,) each
