@@ -23,6 +23,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -254,7 +255,10 @@ def main() -> None:
     if arguments.rounds is None and arguments.budget is None:
         arguments.rounds = 20
     arguments.budget = arguments.budget or 3600.0
-    excite.ParallelSearch = partial(parallel_search.ParallelSearch, now=time.process_time)
+    timed = partial(parallel_search.ParallelSearch, now=time.process_time)
+    # The search takes this one; its processes unpickle the class by its name.
+    names = {**vars(parallel_search), "ParallelSearch": timed}
+    excite.parallel_search = SimpleNamespace(**names)
     parallel_search.PROCESS_GRACE = 3600.0  # processor time takes its time on a busy machine
     {"wam": run_wam, "arms": run_arms, "loop": run_loop, "log": run_log}[arguments.what](arguments)
 
