@@ -454,3 +454,14 @@ def test_couplings_are_a_name_and_two_joints_that_exist():
     name = robot.bodies[0].name
     with pytest.raises(DescriptionError, match=name):
         feasid.fit(log, robot, couplings={name: {"5": 1.0, "6": 1.0}})
+
+
+@pytest.mark.slow
+def test_torques_without_weight_are_named_first():
+    log = feasid.datasets.load("kinova_gen3")
+    robot, bodies = log.attrs["robot"], feasid.fit(log).robot.without_joint_terms()
+    q = log[[f"q_{j}" for j in robot.joints]].to_numpy()
+    log[[f"tau_{j}" for j in robot.joints]] -= inverse_dynamics(bodies, q, 0 * q, 0 * q)
+    first = feasid.diagnose(log).findings[0]
+    assert (first.code, first.values["gravity"]) == ("gravity", (0.0, 0.0, 0.0))
+    assert "gravity was subtracted" in feasid.fit(log).display().troubles[1]
