@@ -173,7 +173,11 @@ def first_of_fit(log: pd.DataFrame, robot: feasid.Robot) -> set[str]:
     """The code of the first sentence that a fit shows, or those of what it corrected."""
     fit = feasid.fit(log, robot)
     notes = {n.with_code: n.code for n in (*fit.notes, *fit.quality.reasons)}
-    shown = [notes[text] for text in fit.display().troubles if text in notes]
+    shown = [
+        "outliers" if "as of a contact" in text else notes[text]
+        for text in fit.display().troubles
+        if text in notes
+    ]
     corrected = {n.code for n in fit.notes if n.code in ("calibrated", "term-added", "lacking")}
     return {*shown[:1]} if shown else corrected
 
