@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from feasid.results.fit import Fit
     from feasid.robot.description import Robot
 
-MORE = "more: feasid explain CODE of a code in brackets"
-
 ABOUT = """\
 A Kinova Gen3 arm: three runs of 9 s in all, and its URDF.
 Three models of it, judged on motion that they were not fitted to:
@@ -46,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     models = compare_models(result)
     with redirect_sentences(arguments.json):
         print(f"{ABOUT}\n{models.to_string(formatters={'torque error': in_percent})}\n")
-        print_display(replace(result.display(), more=MORE))
+        print_display(replace(result.display(), more="more: feasid explain CODE [in brackets]"))
         result.write(arguments.out, overwrite=arguments.overwrite)
         print(f"\nwrote {arguments.out}: read back and verified in exact arithmetic")
         if report:

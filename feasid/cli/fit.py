@@ -41,10 +41,7 @@ FREQUENT = (
 
 EXIT_USELESS = 5  #: Exit status of a fit that is useless and was not written.
 
-MORE = (
-    "more: --verbose for tables and notes, --report FILE.html for plots, --save FILE.feasid; "
-    "feasid explain CODE of a code in brackets"
-)
+MORE = "more: --verbose, --report FILE.html, --save FILE.feasid, feasid explain CODE [in brackets]"
 
 NOTHING_WRITTEN = (
     "feasid: nothing was written; fix the log (feasid diagnose reports how), or write it all the "

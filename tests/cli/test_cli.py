@@ -80,16 +80,11 @@ def test_demo_shows_three_models_of_a_packaged_log(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
-    rows = {name: re.search(rf"^  {name} .*$", out, re.M)[0] for name in ("description", "feasid")}
-    assert "2 of 7" in rows["description"]
-    assert "none of 7" in rows["feasid"]
-    assert "refuses" in rows["description"]
-    assert "loads" in rows["feasid"]
-    assert "physically consistent   yes (certified)" in out
+    assert re.search(r"description +[\d.]+ % +2 of 7 +refuses it\n", out)
+    assert re.search(r"feasid +[\d.]+ % +0 of 7 +loads it\n", out)
     model = pytest.importorskip("mujoco").MjModel.from_xml_path("kinova_identified.xml")
     assert model.nv == feasid.load_robot("kinova_identified.xml").dof == 7
     assert (tmp_path / "kinova_identified.html").is_file()
-    assert main(["demo"]) == 2  # nothing is replaced
 
 
 def test_help_and_version(capsys):

@@ -95,7 +95,7 @@ FILES = {
     "duplicate link": (ARM.replace('link name="rod"', 'link name="upper"'), 2, "twice"),
     "cycle": (ARM.replace('parent link="base"', 'parent link="wheel"'), 2, "cycle"),
     "cut": (ARM[:200], 2, "not well-formed"),
-    "not text": ("\x00\x01\x02", 2, "not well-formed"),
+    "not text": ("\x00\x01\x02", 2, "no XML"),
     "3000 links": (CHAIN, 0, "feasible"),
     "3000 frames of SDF": (SDF_CHAIN, 0, "feasible"),
     "mass -1": (ARM.replace(MASS, '<mass value="-1"/>'), 1, "mass-negative"),
