@@ -57,13 +57,13 @@ def test_what_a_certificate_does_not_cover_is_said_by_the_saved_fit_too(folder, 
     def round_com(p):
         return {"round com": cp.norm(p["rod"].com_moment) <= 1e3 * p["rod"].mass}
 
-    robot = fit.robot
-    feasible = feasible_set(robot, constraints=round_com)
+    feasible = feasible_set(fit.robot, constraints=round_com)
     limited = replace(fit, estimator=replace(fit.estimator, feasible=feasible))
-    limited.save(folder / "limited.feasid")
-    for certificate in (limited.certificate, feasid.load(folder / "limited.feasid").certificate):
-        assert certificate.outside == ("round com",)
-        assert certificate.verify().splitlines()[-1].startswith("outside: round com")
+    for name in ("once", "twice"):
+        limited.save(folder / f"{name}.feasid")
+        limited = feasid.load(folder / f"{name}.feasid")
+        assert limited.certificate.outside == ("round com",)
+        assert limited.certificate.verify().splitlines()[-1].startswith("outside: round com")
     assert fit.certificate.outside == ()
 
 

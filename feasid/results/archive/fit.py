@@ -116,8 +116,10 @@ def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None
     members: dict[str, str | bytes] = {"reduced.npz": fit.reduced.to_bytes()}
     if fit.equations is not fit.reduced:
         members["equations.npz"] = fit.equations.to_bytes()
+    outside: tuple[str, ...] = ()
     with suppress(CertificateError):
         members["certificate.json"] = json.dumps(fit.certificate.data)
+        outside = fit.certificate.outside
     estimator, estimate = fit.estimator, fit.estimate
     law = fit.saved.contact_errors if fit.saved else None
     with suppress(InputError):  # logs that do not show it, and robots without an observer
@@ -151,7 +153,7 @@ def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None
         simulated=fit.simulated,
         contact_errors=law,
         made=provenance(fit),
-        outside=tuple(c.name for c in fit.feasible.convex),
+        outside=outside,
         **_attributes(estimator, OF_ESTIMATOR),
         **_attributes(estimate, OF_ESTIMATE),
         **_attributes(fit, OF_FIT),
