@@ -12,7 +12,7 @@ from feasid.core import progress
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(progress, "PRINTED", 0.02)
+    monkeypatch.setattr(progress, "PRINTED", 0.002)
     monkeypatch.setattr(progress, "REDRAWN", 0.02)
     yield
     feasid.set_progress(False)
