@@ -131,7 +131,7 @@ def notebooks():
 
 
 def write_notebooks(app):
-    """Write the notebooks beside the pages, before these are read."""
+    """Write the notebooks into the folder of the pages, before these are read."""
     if app.builder.format != "html":
         return
     folder = Path(app.outdir) / "notebooks"

@@ -77,7 +77,7 @@ def check() -> None:
 
 
 def preview() -> None:
-    """What a link to the site shows: the animation as it stands still, beside the name."""
+    """What a link to the site shows: the animation as it stands still, next to the name."""
     moving = (HERE.parent / "figures/wam.svg").read_text(encoding="utf-8")
     text = "Your robot's dynamics from a log: physically consistent, certified."
     page_text = f"""<body style="margin:0;width:1200px;height:630px;background:#fff;display:flex;

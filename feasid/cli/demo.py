@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
             result.report(report, command=arguments.typed, overwrite=arguments.overwrite)
             print(f"wrote {report}: open it in a browser to see the three models")
     if arguments.json:
-        told = models.reset_index(names="model").to_dict("records")
-        print_json("demo", {**fit_as_data(result), "out": arguments.out, "models": told})
+        rows = models.reset_index(names="model").to_dict("records")
+        print_json("demo", {**fit_as_data(result), "out": arguments.out, "models": rows})
     return 0
 
 

@@ -141,11 +141,11 @@ def _argument_settings(option: Option) -> dict[str, Any]:
     if isinstance(default, bool):
         default = "yes" if default else "no"
     words = "" if default in (None, ()) else f"; default {default}"
-    said = f"{option.doc}{unit}{words}".replace("%", "%%")
+    text = f"{option.doc}{unit}{words}".replace("%", "%%")
     absent = "left out:" if default is None else "none:"
     for value, typed in {"None": absent, "False": "no:", r"\(\)": "none:"}.items():
-        said = re.sub(rf"(^|; ){value} ", rf"\1{typed} ", said)
-    out: dict[str, Any] = {"help": said}
+        text = re.sub(rf"(^|; ){value} ", rf"\1{typed} ", text)
+    out: dict[str, Any] = {"help": text}
     if option.kind == "choice":
         out["metavar"] = "{" + ",".join(option.choices) + "}"
     else:

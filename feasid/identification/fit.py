@@ -94,8 +94,8 @@ def _fit_torques(request: FitRequest) -> FittedModel:
     logs = [replace(log, robot=request.wide.robot) if isinstance(log, Reduced) and log.robot is None
             else log for log in request.logs]  # fmt: skip
     compared, more = compare_sources(fitted, logs)
-    every = as_notes([*more, *_load_notes(fitted), *notes])
-    return replace(fitted, comparison=compared, notes=every)
+    notes = [*more, *_load_notes(fitted), *notes]
+    return replace(fitted, comparison=compared, notes=as_notes(notes))
 
 
 LOADED, CERTAIN = 0.2, 4.0

@@ -3,12 +3,15 @@
 import ast
 import re
 from pathlib import Path
+from typing import is_typeddict
 
 import feasid
 from feasid.applications.inspection.file_check import RULES
 from feasid.cli import main
 from feasid.cli.explain import ENTRY
 from feasid.identification.effects.table import EFFECTS
+from feasid.options import tables as options
+from feasid.options.complete import option_table
 
 PACKAGE = Path(feasid.__file__).parent
 TEXTS = dict(ENTRY.findall((PACKAGE / "cli/codes.md").read_text()))
@@ -38,6 +41,8 @@ def test_every_code_of_the_source_has_a_text_and_every_text_a_code():
     source = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     assert all(f'"{code}"' in source for code in INDIRECT)
     assert all("\n*What to do:* " in text for text in TEXTS.values())
+    tables = [option_table(t) for t in vars(options).values() if is_typeddict(t)]
+    assert {*re.findall("`([a-z_]+)=", str(TEXTS))} <= {name for t in tables for name in t}
 
 
 def test_codes_of_real_findings_are_known():

@@ -59,7 +59,7 @@ def test_the_github_action_checks_globs_and_annotates(folder):
 
 
 def test_the_light_distribution_says_the_same_and_needs_numpy_only(folder, capsys):
-    """Its own files and NumPy are all that Python finds beside the standard library."""
+    """Its own files and NumPy are all that Python finds besides the standard library."""
     install(folder / "light")
     paths = [*sorted(map(str, folder.glob("models/*"))), *map(str, example_urdfs()[::9])]
 

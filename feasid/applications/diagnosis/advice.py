@@ -111,37 +111,42 @@ def diagnose(
     robot = with_shared_motors(resolve_robot(log, robot), asked.get("couplings"))
     sources = open_sources(log)
     if len(sources) > 1:
-        # What is wrong with each log, and which differs from the others in a fit of all.
-        logs = [*map(Recording.from_source, sources)]
-        checks = [check_log(log, robot, asked, thorough=False) for log in logs]
-        names = [Path(log.name).name or f"log {k}" for k, log in enumerate(logs, start=1)]
-        findings = [
-            replace(f, message=f"{name}: {f.message}")
-            for name, check in zip(names, checks, strict=True)
-            for f in check.diagnosis
-            if f.level != "note"
-        ]
-        usable = [log for log, check in zip(logs, checks, strict=True) if check.usable]
-        table = ""
-        if len(usable) > 1:
-            try:
-                fitted = fit(usable, robot, diagnose=False, **asked)
-            except FeasidError as error:
-                findings.append(Finding("unusable", "error", str(error)))
-            else:
-                if fitted.comparison is not None:
-                    notes, table = fitted.comparison.notes, str(fitted.comparison)
-                    findings += [Finding(n.code, "warning", str(n), values=n.values) for n in notes]
-        samples = sum(c.diagnosis.samples for c in checks)
-        seconds = sum(c.diagnosis.duration for c in checks)
-        rate = checks[0].diagnosis.rate
-        return Diagnosis(sort_findings(findings), samples, seconds, rate, table=table)
+        return _diagnose_together([*map(Recording.from_source, sources)], robot, asked)
     recording = Recording.from_source(sources[0])
     check = check_log(recording, robot, asked)
     if not check.usable:
         return check.diagnosis
     found = [*check.diagnosis, *_fit_findings(recording, check)]
     return replace(check.diagnosis, findings=sort_findings(found))
+
+
+def _diagnose_together(
+    logs: Sequence[Recording], robot: Robot, asked: Mapping[str, Any]
+) -> Diagnosis:
+    """What is wrong with each log, and which differs from the others in a fit of all."""
+    checks = [check_log(log, robot, asked, thorough=False) for log in logs]
+    names = [Path(log.name).name or f"log {k}" for k, log in enumerate(logs, start=1)]
+    findings = [
+        replace(f, message=f"{name}: {f.message}")
+        for name, check in zip(names, checks, strict=True)
+        for f in check.diagnosis
+        if f.level != "note"
+    ]
+    usable = [log for log, check in zip(logs, checks, strict=True) if check.usable]
+    table = ""
+    if len(usable) > 1:
+        try:
+            fitted = fit(usable, robot, diagnose=False, **asked)
+        except FeasidError as error:
+            findings.append(Finding("unusable", "error", str(error)))
+        else:
+            if fitted.comparison is not None:
+                notes, table = fitted.comparison.notes, str(fitted.comparison)
+                findings += [Finding(n.code, "warning", str(n), values=n.values) for n in notes]
+    samples = sum(c.diagnosis.samples for c in checks)
+    seconds = sum(c.diagnosis.duration for c in checks)
+    rate = checks[0].diagnosis.rate
+    return Diagnosis(sort_findings(findings), samples, seconds, rate, table=table)
 
 
 def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
@@ -161,14 +166,20 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     found += [Finding("payload", "note", str(n), joints=(n.values["joint"],), evidence="dynamics")
               for n in fitted.notes if n.code == "payload"]  # fmt: skip
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
-    # Results of the fit's own search: terms that it added, and effects that no fit models.
-    selected = []
+    found += [*motors, *_selection_findings(fitted)]
+    trial = _trial_of(fitted, motion.runs)
+    return found if trial is None else [*found, *_contact_findings(trial, check.search)]
+
+
+def _selection_findings(fitted: Fit) -> list[Finding]:
+    """Results of the fit's own search: terms that it added, and effects that no fit models."""
+    out = []
     for note in fitted.notes:
         values = dict(note.values)
         joints = tuple(values.get("joints", ()))
         if note.code == "term-added":
             kind = next(e.name for e in EFFECTS.values() if values["term"] in e.terms)
-            selected.append(Finding(kind, "note", str(note), joints=joints, evidence="dynamics"))
+            out.append(Finding(kind, "note", str(note), joints=joints, evidence="dynamics"))
         elif note.code == "lacking":
             level = "warning" if values["gain"] >= RULES["feature"].share else "note"
             terms = EFFECTS[values["kind"]].terms
@@ -176,10 +187,8 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
                               evidence="dynamics")  # fmt: skip
             if terms:
                 finding = _finding_with_options(finding, {"candidates": terms}, values["gain"])
-            selected.append(finding)
-    found += [*motors, *selected]
-    trial = _trial_of(fitted, motion.runs)
-    return found if trial is None else [*found, *_contact_findings(trial, check.search)]
+            out.append(finding)
+    return out
 
 
 def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:

@@ -270,8 +270,9 @@ def unexplained_joints(e: FitEvidence) -> list[str]:
 def unit_is_wrong(e: FitEvidence) -> str:
     """Gravity torques are a multiple of the description's, or of the other sign."""
     c = e.comparison
-    known = any(n.code == "gravity" for n in e.notes)
-    if c is None or known or has_load(e) or abs(c.likeness) < UNLIKE:
+    if c is None or has_load(e) or abs(c.likeness) < UNLIKE:
+        return ""
+    if any(n.code == "gravity" for n in e.notes):  # which explains the factor
         return ""
     if c.factor >= 0 and (UNIT[0] < c.factor < UNIT[1] or c.common <= 0.5):
         return ""
