@@ -146,13 +146,13 @@ def _argument_settings(option: Option) -> dict[str, Any]:
     for value, typed in {"None": absent, "False": "no:", r"\(\)": "none:"}.items():
         text = re.sub(rf"(^|; ){value} ", rf"\1{typed} ", text)
     out: dict[str, Any] = {"help": text}
-    if option.kind == "choice":
-        out["metavar"] = "{" + ",".join(option.choices) + "}"
+    if option.syntax == "choice":
+        out["metavar"] = "{" + ",".join(w for w in option.words if w) + "}"
     else:
-        out["metavar"] = METAVAR[option.kind]
-    if option.kind == "mapping":
+        out["metavar"] = METAVAR[option.syntax]
+    if option.syntax == "mapping":
         out["action"] = "append"
-    if option.kind == "flag":
+    if option.syntax == "flag":
         out |= {"nargs": "?", "const": "yes"}
     return out
 

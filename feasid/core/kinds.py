@@ -228,6 +228,11 @@ def kind_by_test(
     return ArgumentKind(text, convert)
 
 
+def having(name: str, text: str) -> ArgumentKind:
+    """An object with an attribute of a name, or a mapping with that key, as `text` calls it."""
+    return kind_by_test(text, lambda v: hasattr(v, name) or (isinstance(v, Mapping) and name in v))
+
+
 def _instance(kind: type) -> ArgumentKind:
     """Instances of a class, which is known by its name alone where it is not imported."""
     if getattr(kind, "_is_protocol", False):
@@ -323,9 +328,10 @@ def kind_from_annotation(hint: Any) -> ArgumentKind:
     if origin is Annotated:
         plain = kind_from_annotation(inner[0])
         own = next((k for k in hint.__metadata__ if isinstance(k, ArgumentKind)), plain)
-        return replace(own, test=lambda value: plain.holds(value) and own.accepts(value))
+        text = next((words for words in hint.__metadata__ if isinstance(words, str)), own.text)
+        return replace(own, text=text, test=lambda v: plain.holds(v) and own.accepts(v))
     if origin is Literal:
-        return _one_of(inner)
+        return one_of(*inner)
     if origin in (Union, types.UnionType):
         return _union(inner)
     if hint is _ArrayLike:
@@ -367,7 +373,9 @@ SIMPLE: dict[Any, ArgumentKind] = {
 }
 
 
-def _one_of(choices: tuple[Any, ...]) -> ArgumentKind:
+def one_of(*choices: Any) -> ArgumentKind:
+    """One of these values."""
+
     def convert(value: Any) -> Any:
         if not any(type(value) is type(c) and value == c for c in choices):
             near = did_you_mean(value, choices) if isinstance(value, str) else ""

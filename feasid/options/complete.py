@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sized
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
@@ -25,7 +26,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def option_table(options: type) -> dict[str, Option]:
     """The options of a typed dictionary by name, in order."""
     hints = get_type_hints(options, include_extras=True)
-    return {name: hint.__metadata__[0] for name, hint in hints.items()}
+    return {name: replace(hint.__metadata__[-1], annotation=hint) for name, hint in hints.items()}
 
 
 def option_groups(options: type) -> dict[str, dict[str, Option]]:

@@ -7,63 +7,139 @@ exactly these keywords for a type checker and an editor.
 # No "from __future__ import annotations": the annotations are read when the program runs.
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
-from feasid.options import forms
+import numpy.typing as npt
+
+from feasid.core.kinds import (
+    Matrix3,
+    Natural,
+    NonNegative,
+    Positive,
+    Vector,
+    Vector3,
+    array,
+    having,
+    kind_by_test,
+    kind_from_annotation,
+    number,
+    one_of,
+)
 from feasid.options.option import Option
 from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-else:
-    ArrayLike = Any
+LAWS = ("position", "velocity", "current")
+"""Quantities that a command may specify."""
 
-Bounds: TypeAlias = tuple[float | None, float | None]
+SERVO_TERMS = ("integral", "rate", "gravity", "weight")
+"""What a servo may do besides its proportional gain: integrate the error [1/s], act on the rate of
+the command behind a low-pass [s], add the weight that the description has [rad / (N m)], all times
+kp; and carry a share of the robot's own weight."""
+
+# -- kinds of values -------------------------------------------------------------------------------
+
+Name: TypeAlias = Annotated[str, kind_by_test("a name", lambda v: isinstance(v, str) and bool(v))]
+Frequency: TypeAlias = Annotated[float, number(1e-3)]
+Matrix: TypeAlias = Annotated[npt.ArrayLike, array("rows", "columns")]
+Bounds: TypeAlias = Annotated[
+    tuple[float | None, float | None], "(lower, upper), None for no bound"
+]
+MassSum: TypeAlias = Annotated[
+    tuple[Sequence[str], float | None, float | None], "(bodies, lower, upper)"
+]
+LinearBound: TypeAlias = Annotated[
+    tuple[Mapping[str | tuple[str, str], float], float | None, float | None],
+    "(coefficients by (body, symbol), lower, upper)",
+]
+Box: TypeAlias = Annotated[tuple[Vector3, Vector3], "two corners of three numbers"]
+Ellipsoid: TypeAlias = Annotated[tuple[Vector3, Vector3 | Matrix3], "(centre, semi-axes)"]
+Cylinder: TypeAlias = Annotated[tuple[Vector3, Vector3, float], "(start, end, radius)"]
+Points: TypeAlias = Annotated[npt.ArrayLike, array("n", 3), "points of three numbers"]
+Bodies: TypeAlias = Annotated[
+    Vector | Annotated[npt.ArrayLike, array("n", 10)], "an array of ten numbers per body"
+]
+Known: TypeAlias = Annotated[
+    float | Annotated[npt.ArrayLike, array(10, finite=False)],
+    "ten numbers, NaN where one is not known, or a number for one parameter such as 'rod.m'",
+]
+TrustedGain: TypeAlias = Annotated[tuple[float, float], "(kp, relative deviation)"]
+Moment: TypeAlias = Annotated[
+    tuple[str, Mapping[str, float], float, float], "(joint, posture by joint, moment, deviation)"
+]
+Factors: TypeAlias = Annotated[
+    Mapping[str, float],
+    kind_by_test(
+        "two or more joints with the factor of each, none of them zero",
+        lambda v: (
+            isinstance(v, Mapping)
+            and len(v) > 1
+            and all(x and number().accepts(x) for x in v.values())
+        ),
+    ),
+]
+Rows: TypeAlias = Annotated[
+    Any,
+    kind_from_annotation(str | Sequence[bool] | Sequence[tuple[float, float]]),
+    "a column, a mask of all rows, or intervals (start, end)",
+]
+Touch: TypeAlias = Annotated[
+    str | Annotated[Any, having("body", "")],
+    "a link's name, a ContactSensor, or a mapping with its body",
+]
+Solver: TypeAlias = Annotated[
+    str
+    | Annotated[Any, having("solve_via_data", "")]
+    | Sequence[tuple[str, str, Callable[..., Any]]],
+    "a solver's name",
+]
+Load: TypeAlias = Annotated[
+    Annotated[npt.ArrayLike, array(10)] | Annotated[Any, having("parameters", "")],
+    "a Payload or ten numbers",
+]
+Prior: TypeAlias = Annotated[
+    str | Annotated[Any, having("rows", "")], "the name of a prior or a feasid.Prior"
+]
 
 
 class ReadOptions(TypedDict, total=False):
     """Options for reading the columns of a log."""
 
     columns: Annotated[
-        Mapping[str, Any] | None,
-        Option("mapping", "other names: t=stamp, tau_elbow=current3, q=position_{}", example="t=t",
-               form=forms.COLUMN),
-    ]  # fmt: skip
+        Mapping[str, str | int] | None,
+        Option("other names: t=stamp, tau_elbow=current3, q=position_{}", example="t=t"),
+    ]
     units: Annotated[
-        Mapping[str, Any] | None,
-        Option("mapping", "where not SI: q=deg, q_elbow=deg; a number is the factor", example="t=s",
-               form=forms.UNIT),
-    ]  # fmt: skip
+        Mapping[str, str | float] | None,
+        Option("where not SI: q=deg, q_elbow=deg; a number is the factor", example="t=s"),
+    ]
     topic: Annotated[
-        str | None,
-        Option("value", "topic of a bag; None those with the robot's joints",
-               example="/joint_states", form=forms.TEXT),
-    ]  # fmt: skip
+        Name | None,
+        Option("topic of a bag; None those with the robot's joints", example="/joint_states"),
+    ]
     rate: Annotated[
-        float | None,
-        Option("number", "sampling rate of a log without time", None, "Hz", 1e-3, 1e7,
-               example="200"),
-    ]  # fmt: skip
+        Annotated[float, number(1e-3, 1e7)] | None,
+        Option("sampling rate of a log without time", unit="Hz", example="200"),
+    ]
     transmission: Annotated[
-        ArrayLike | None,
-        Option("value", "matrix T of a motor-side log: q_motor = T q, tau = T' tau_motor",
-               example="[[1, 0, 0], [0, 1, 0], [0, 0, 1]]", form=forms.MATRIX),
+        Matrix | None,
+        Option("matrix T of a motor-side log: q_motor = T q, tau = T' tau_motor",
+               example="[[1, 0, 0], [0, 1, 0], [0, 0, 1]]"),
     ]  # fmt: skip
     corrupt: Annotated[
         Literal["error", "drop"],
-        Option("choice", "rows with numbers beyond 1e50, or that repeat the row before: error, or "
-               "drop and note", "error", choices=("error", "drop"), example="drop"),
+        Option("rows with numbers beyond 1e50, or that repeat the row before: error, or drop and "
+               "note", "error", example="drop"),
     ]  # fmt: skip
     offsets: Annotated[
         Mapping[str, float] | None,
-        Option("mapping", "added to q per joint, after the transmission", None, "rad or m",
-               example="shoulder=0", form=forms.NUMBER),
+        Option("added to q per joint, after the transmission", unit="rad or m",
+               example="shoulder=0"),
     ]  # fmt: skip
 
     servo: Annotated[
-        Any,
-        Option("value", "known gains of servos, to convert commands cmd_<joint> to torques: kp by "
-               "joint, delay [s], law, terms", form=forms.SERVO,
+        Annotated[Any, having("kp", "a servo, or a mapping with its gains kp by joint")] | None,
+        Option("known gains of servos, to convert commands cmd_<joint> to torques: kp by joint, "
+               "delay [s], law, terms",
                example='{"kp": {"shoulder": 18, "slide": 9}, "delay": 0.004}'),
     ]  # fmt: skip
 
@@ -72,56 +148,52 @@ class SignalOptions(TypedDict, total=False):
     """Options for filtering and cutting the signals of a log."""
 
     cutoff: Annotated[
-        float | bool | None,
-        Option("number", "low-pass; None 8 Hz for equations, from the spectrum for signals; False "
-               "none", None, "Hz", 1e-3, special=(False,), example="20"),
+        Frequency | Literal[False] | None,
+        Option("low-pass; None 8 Hz for equations, from the spectrum for signals; False none",
+               unit="Hz", example="20"),
     ]  # fmt: skip
     filter_torque: Annotated[
         bool,
-        Option("flag", "the same low-pass on the torques", True,
-               needs=("filtering", ("signals", None)), example="no"),
+        Option("the same low-pass on the torques", True, needs=("filtering", ("signals", None)),
+               example="no"),
     ]  # fmt: skip
     trim: Annotated[
-        float | None,
-        Option("number", "cut from both ends of a segment; None one period of the cut-off", None,
-               "s", 0.0, example="0.1"),
+        NonNegative | None,
+        Option("cut from both ends of a segment; None one period of the cut-off", unit="s",
+               example="0.1"),
     ]  # fmt: skip
     decimate: Annotated[
-        int | None,
-        Option("count", "keep every N-th sample after filtering", None, "", 1,
-               needs=("filtering", ("signals", None)), example="2"),
+        Natural | None,
+        Option("keep every N-th sample after filtering", needs=("filtering", ("signals", None)),
+               example="2"),
     ]  # fmt: skip
     nan: Annotated[
         Literal["error", "drop-segments"],
-        Option("choice", "handling of cells without a number", "error",
-               choices=("error", "drop-segments"), example="drop-segments"),
-    ]  # fmt: skip
-    sort: Annotated[bool, Option("flag", "sort rows by time within each run", False, example="no")]
+        Option("handling of cells without a number", "error", example="drop-segments"),
+    ]
+    sort: Annotated[bool, Option("sort rows by time within each run", False, example="no")]
     exclude: Annotated[
-        Any,
-        Option("value", "rows to leave out: a column, a mask or intervals (start, end) in s from "
-               "the first row", (), example="[[0.0, 0.1]]", form=forms.ROWS),
+        Rows,
+        Option("rows to leave out: a column, a mask or intervals (start, end) in s from the first "
+               "row", (), example="[[0.0, 0.1]]"),
     ]  # fmt: skip
     delay: Annotated[
-        float,
-        Option("number", "time by which torques are ahead of the motion", 0.0, "s",
-               example="0.001"),
-    ]  # fmt: skip
+        float, Option("time by which torques are ahead of the motion", 0.0, "s", example="0.001")
+    ]
     rest: Annotated[
-        float | None,
-        Option("number", "speed below which a joint rests; None 1e-3 for filtered signals, else 0",
-               None, "rad/s or m/s", 0.0, example="0.002"),
+        NonNegative | None,
+        Option("speed below which a joint rests; None 1e-3 for filtered signals, else 0",
+               unit="rad/s or m/s", example="0.002"),
     ]  # fmt: skip
     filtering: Annotated[
         Literal["equations", "signals"] | None,
-        Option("choice", "equations: filter both sides; signals: filter before the regressor is "
-               "formed; None equations for fits, else signals", choices=("equations", "signals"),
-               example="equations"),
+        Option("equations: filter both sides; signals: filter before the regressor is formed; "
+               "None equations for fits, else signals", example="equations"),
     ]  # fmt: skip
     derivative_cutoff: Annotated[
-        float | None,
-        Option("number", "low-pass before derivatives only; None 40, at most .4 of the rate", None,
-               "Hz", 1e-3, needs=("filtering", ("equations", None)), example="40"),
+        Frequency | None,
+        Option("low-pass before derivatives only; None 40, at most .4 of the rate", unit="Hz",
+               needs=("filtering", ("equations", None)), example="40"),
     ]  # fmt: skip
 
 
@@ -129,15 +201,14 @@ class FloatingOptions(TypedDict, total=False):
     """Contents of the log of a robot with a floating base besides its joints."""
 
     imu: Annotated[
-        Any,
-        Option("value", "link, rotation and position of the IMU on the base; None uses the pose of "
-               "the base", form=forms.IMU),
+        Annotated[Any, having("link", "an Imu, or a mapping with its link")] | None,
+        Option("link, rotation and position of the IMU on the base; None uses the pose of the "
+               "base"),
     ]  # fmt: skip
     contacts: Annotated[
-        Mapping[str, Any] | None,
-        Option("mapping", "where each logged force acts: a link, or body, position, axes",
-               form=forms.TOUCH),
-    ]  # fmt: skip
+        Mapping[str, Touch] | None,
+        Option("where each logged force acts: a link, or body, position, axes"),
+    ]
 
 
 class LogOptions(ReadOptions, SignalOptions, FloatingOptions, total=False):
@@ -148,10 +219,9 @@ class CouplingOptions(TypedDict, total=False):
     """Options on motors that move several joints."""
 
     couplings: Annotated[
-        Mapping[str, Mapping[str, float]] | None,
-        Option("mapping", "motors that move several joints, each with inertia and friction: name "
-               "-> factor per joint", example='belt={"shoulder": 1, "slide": -2}',
-               form=forms.FACTORS),
+        Mapping[str, Factors] | None,
+        Option("motors that move several joints, each with inertia and friction: name -> factor "
+               "per joint", example='belt={"shoulder": 1, "slide": -2}'),
     ]  # fmt: skip
 
 
@@ -167,26 +237,23 @@ class TermOptions(CouplingOptions, total=False):
     """Options on the joint terms that are fitted."""
 
     friction: Annotated[
-        Sequence[str] | None,
-        Option("words", "friction terms of every joint; none for rigid bodies; None as the robot "
-               "declares, else viscous, coulomb, offset and those that cross-validation selects",
-               choices=(*FRICTION,), example="viscous,coulomb"),
+        Sequence[Annotated[str, one_of(*FRICTION)]] | None,
+        Option("friction terms of every joint; none for rigid bodies; None as the robot declares, "
+               "else viscous, coulomb, offset and those that cross-validation selects",
+               example="viscous,coulomb"),
     ]  # fmt: skip
     drive_inertia: Annotated[
-        bool | None,
-        Option("flag", "a drive inertia per joint; None as declared, else yes", special=(None,),
-               example="yes"),
-    ]  # fmt: skip
+        bool | None, Option("a drive inertia per joint; None as declared, else yes", example="yes")
+    ]
 
 
 class ChoiceOptions(TypedDict, total=False):
     """Options on the joint terms that a log may select."""
 
     candidates: Annotated[
-        Sequence[str] | None,
-        Option("words", "optional friction terms, selected per joint by cross-validation; None "
-               "sqrt and load, if the robot declares none; () none",
-               choices=(*FURTHER_FRICTION, "ripple"),
+        Sequence[Annotated[str, one_of(*FURTHER_FRICTION, "ripple")]] | None,
+        Option("optional friction terms, selected per joint by cross-validation; None sqrt and "
+               "load, if the robot declares none; () none",
                needs=("filtering", ("equations", None)), example="stribeck,direction"),
     ]  # fmt: skip
 
@@ -196,8 +263,8 @@ class MeasuredOptions(TypedDict, total=False):
 
     measured: Annotated[
         Sequence[str] | None,
-        Option("words", "joints with measured torques; equations and joint terms of the others are "
-               "left out; None all", form=forms.NAMES, example="shoulder,slide"),
+        Option("joints with measured torques; equations and joint terms of the others are left "
+               "out; None all", example="shoulder,slide"),
     ]  # fmt: skip
 
 
@@ -205,9 +272,9 @@ class SolverOptions(TypedDict, total=False):
     """The solver of convex programs."""
 
     solver: Annotated[
-        Any,
-        Option("value", "CVXPY name of the only solver to use, such as SCS or MOSEK; None "
-               "Clarabel, then SCS", form=forms.SOLVER, example="CLARABEL"),
+        Solver | None,
+        Option("CVXPY name of the only solver to use, such as SCS or MOSEK; None Clarabel, then "
+               "SCS", example="CLARABEL"),
     ]  # fmt: skip
 
 
@@ -216,69 +283,64 @@ class BoundOptions(TypedDict, total=False):
 
     mass: Annotated[
         Mapping[str, Bounds] | None,
-        Option("mapping", "bounds per body: (lower, upper)", None, "kg", example="upper=[0.1, 9]",
-               form=forms.BOUNDS),
-    ]  # fmt: skip
+        Option("bounds per body: (lower, upper)", unit="kg", example="upper=[0.1, 9]"),
+    ]
     total_mass: Annotated[
         float | Bounds | None,
-        Option("value", "upper bound, or (lower, upper), of all moving bodies", None, "kg",
-               example="30", form=forms.MASS),
-    ]  # fmt: skip
+        Option("upper bound, or (lower, upper), of all moving bodies", unit="kg", example="30"),
+    ]
     mass_sums: Annotated[
-        Mapping[str, tuple[Sequence[str], float | None, float | None]] | None,
-        Option("mapping", "bounds on sums of masses: name -> (bodies, lower, upper)", None, "kg",
-               example='{"both": [["upper", "rod"], 0, 9]}', form=forms.SUM),
+        Mapping[str, MassSum] | None,
+        Option("bounds on sums of masses: name -> (bodies, lower, upper)", unit="kg",
+               example='{"both": [["upper", "rod"], 0, 9]}'),
     ]  # fmt: skip
     com_box: Annotated[
-        Mapping[str, tuple[ArrayLike, ArrayLike]] | None,
-        Option("mapping", "centre of mass in a box: two corners in the body's frame", None, "m",
-               example="upper=[[-1, -1, -1], [1, 1, 1]]", form=forms.BOX),
+        Mapping[str, Box] | None,
+        Option("centre of mass in a box: two corners in the body's frame", unit="m",
+               example="upper=[[-1, -1, -1], [1, 1, 1]]"),
     ]  # fmt: skip
     com_ellipsoid: Annotated[
-        Mapping[str, tuple[ArrayLike, ArrayLike]] | None,
-        Option("mapping", "centre of mass in an ellipsoid: centre, semi-axes", None, "m",
-               example="upper=[[0, 0, 0], [1, 1, 1]]", form=forms.ELLIPSOID),
+        Mapping[str, Ellipsoid] | None,
+        Option("centre of mass in an ellipsoid: centre, semi-axes", unit="m",
+               example="upper=[[0, 0, 0], [1, 1, 1]]"),
     ]  # fmt: skip
     com_cylinder: Annotated[
-        Mapping[str, tuple[ArrayLike, ArrayLike, float]] | None,
-        Option("mapping", "centre of mass in a cylinder: start, end, radius", None, "m",
-               example="upper=[[0, 0, -1], [0, 0, 1], 0.5]", form=forms.CYLINDER),
+        Mapping[str, Cylinder] | None,
+        Option("centre of mass in a cylinder: start, end, radius", unit="m",
+               example="upper=[[0, 0, -1], [0, 0, 1], 0.5]"),
     ]  # fmt: skip
     com_hull: Annotated[
-        Mapping[str, ArrayLike] | None,
-        Option("mapping", "centre of mass in the convex hull of points", None, "m",
-               example="upper=[[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]]", form=forms.POINTS),
+        Mapping[str, Points] | None,
+        Option("centre of mass in the convex hull of points", unit="m",
+               example="upper=[[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]]"),
     ]  # fmt: skip
     inertia_ellipsoid: Annotated[
-        Mapping[str, tuple[ArrayLike, ArrayLike]] | None,
-        Option("mapping", "all of the mass in an ellipsoid: centre, semi-axes", None, "m",
-               example="upper=[[0, 0, 0], [2, 2, 2]]", form=forms.ELLIPSOID),
+        Mapping[str, Ellipsoid] | None,
+        Option("all of the mass in an ellipsoid: centre, semi-axes", unit="m",
+               example="upper=[[0, 0, 0], [2, 2, 2]]"),
     ]  # fmt: skip
     linear: Annotated[
-        Mapping[str, tuple[Mapping[tuple[str, str], float], float | None, float | None]] | None,
-        Option("mapping", "any linear bound: name -> (coefficients by (body, symbol), low, high)",
-               form=forms.LINEAR),
-    ]  # fmt: skip
+        Mapping[str, LinearBound] | None,
+        Option("any linear bound: name -> (coefficients by (body, symbol), low, high)"),
+    ]
     constraints: Annotated[
         Callable[[Any], Any] | None,
-        Option("value", "a function of the standard parameters p that returns CVXPY constraints on "
-               'p["link", "m"], p["link"].pseudo_inertia, p.base and such; in Python only',
-               form=forms.FUNCTION),
+        Option("a function of the standard parameters p that returns CVXPY constraints on "
+               'p["link", "m"], p["link"].pseudo_inertia, p.base and such; in Python only'),
     ]  # fmt: skip
     known: Annotated[
-        Mapping[str, ArrayLike] | None,
-        Option("mapping", "ten parameters per body that are known; NaN where one is not",
-               example="wheel=[0.001, 0, 0, 0.001, 0, 0.001, 0, 0, 0, 0.4]", form=forms.KNOWN),
+        Mapping[str | tuple[str, str], Known] | None,
+        Option("ten parameters per body that are known; NaN where one is not",
+               example="wheel=[0.001, 0, 0, 0.001, 0, 0.001, 0, 0, 0, 0.4]"),
     ]  # fmt: skip
     equal: Annotated[
-        Sequence[tuple[str, str]],
-        Option("value", "pairs of bodies with the same parameters", (),
-               example='[["rod", "wheel"]]', form=forms.PAIRS),
-    ]  # fmt: skip
+        Annotated[Sequence[tuple[str, str]], "pairs of bodies"],
+        Option("pairs of bodies with the same parameters", (), example='[["rod", "wheel"]]'),
+    ]
     mirrored: Annotated[
-        Sequence[tuple[str, str, str]],
-        Option("value", "pairs of bodies that mirror each other, and the axis", (),
-               example='[["rod", "wheel", "y"]]', form=forms.MIRRORS),
+        Annotated[Sequence[tuple[str, str, str]], "triples (body, body, axis)"],
+        Option("pairs of bodies that mirror each other, and the axis", (),
+               example='[["rod", "wheel", "y"]]'),
     ]  # fmt: skip
 
 
@@ -287,18 +349,9 @@ class SetOptions(BoundOptions, total=False):
 
     consistency: Annotated[
         Literal["full", "semi"],
-        Option("choice", "condition on every body's inertia: that of the pseudo-inertia, or the "
-               "weaker 6x6 one", "full", choices=("full", "semi"), example="semi"),
+        Option("condition on every body's inertia: that of the pseudo-inertia, or the weaker 6x6 "
+               "one", "full", example="semi"),
     ]  # fmt: skip
-
-
-LAWS = ("position", "velocity", "current")
-"""Quantities that a command may specify."""
-
-SERVO_TERMS = ("integral", "rate", "gravity", "weight")
-"""What a servo may do besides its proportional gain: integrate the error [1/s], act on the rate of
-the command behind a low-pass [s], add the weight that the description has [rad / (N m)], all times
-kp; and carry a share of the robot's own weight."""
 
 
 class CommandOptions(TypedDict, total=False):
@@ -306,41 +359,39 @@ class CommandOptions(TypedDict, total=False):
 
     command: Annotated[
         Literal["position", "velocity", "current"] | None,
-        Option("choice", "content of the columns cmd_<joint> of a log without torques; gains and "
-               "delay of the servos are identified", choices=LAWS, example="position"),
+        Option("content of the columns cmd_<joint> of a log without torques; gains and delay of "
+               "the servos are identified", example="position"),
     ]  # fmt: skip
     servo_terms: Annotated[
-        Sequence[str] | None,
-        Option("words", "terms of servos besides kp and kd: integral of the error, rate of the "
-               "command, described gravity, share of the robot's weight; None selected by evidence",
-               choices=SERVO_TERMS, needs=("command", ("position",)), example="integral"),
+        Sequence[Annotated[str, one_of(*SERVO_TERMS)]] | None,
+        Option("terms of servos besides kp and kd: integral of the error, rate of the command, "
+               "described gravity, share of the robot's weight; None selected by evidence",
+               needs=("command", ("position",)), example="integral"),
     ]  # fmt: skip
     gains: Annotated[
-        Mapping[str, tuple[float, float]] | None,
-        Option("mapping", "trusted gains by joint: (kp, relative standard error)",
-               needs=("command", LAWS), form=forms.TRUSTED, example="shoulder=[18, 0.02]"),
+        Mapping[str, TrustedGain] | None,
+        Option("trusted gains by joint: (kp, relative standard error)", needs=("command", LAWS),
+               example="shoulder=[18, 0.02]"),
     ]  # fmt: skip
     moments: Annotated[
-        Sequence[tuple[str, Mapping[str, float], float, float]] | None,
-        Option("value", "weighed gravity moments: (joint, posture by joint, moment, standard "
-               "error) [rad or m, N m or N]", needs=("command", LAWS), form=forms.MOMENTS,
+        Sequence[Moment] | None,
+        Option("weighed gravity moments: (joint, posture by joint, moment, standard error) [rad "
+               "or m, N m or N]", needs=("command", LAWS),
                example='[["shoulder", {"slide": 0.1}, 1.2, 0.02]]'),
     ]  # fmt: skip
     loaded: Annotated[
         Any,
-        Option("value", "a second log, of the robot with a known load on its last body",
+        Option("a second log, of the robot with a known load on its last body",
                needs=("command", LAWS), example="loaded.csv"),
     ]  # fmt: skip
     load: Annotated[
-        Any,
-        Option("value", "the load: a Payload, or its ten parameters in the last body's frame",
-               needs=("command", LAWS), form=forms.LOAD,
-               example="[1e-4, 0, 0, 1e-4, 0, 1e-4, 0, 0, 0.01, 0.2]"),
+        Load | None,
+        Option("the load: a Payload, or its ten parameters in the last body's frame",
+               needs=("command", LAWS), example="[1e-4, 0, 0, 1e-4, 0, 1e-4, 0, 0, 0.01, 0.2]"),
     ]  # fmt: skip
 
 
 PLAUSIBLE = Option(
-    "flag",
     "keep masses within a third and three times the reference's, and inside the shapes of links, "
     "unless the data reject that",
     True,
@@ -361,58 +412,52 @@ class FitOptions(
     """All options of a fit."""
 
     weights: Annotated[
-        str | Mapping[str, float] | ArrayLike | None,
-        Option("value", "weights of the equations: noise (estimated, with less weight on slow "
-               "rows), wls (by joint; biased), or a factor per joint; "
-               "None weighs all alike", "noise",
-               example="wls", special=(None,), form=forms.WEIGHTS),
+        Literal["noise", "wls"] | Mapping[str, float] | Vector | None,
+        Option("weights of the equations: noise (estimated, with less weight on slow rows), wls "
+               "(by joint; biased), or a factor per joint; None weighs all alike", "noise",
+               example="wls"),
     ]  # fmt: skip
     robust: Annotated[
         Literal["huber", "tukey"] | None,
-        Option("choice", "reduce the weight of segments that fit much worse, such as collisions",
-               choices=("huber", "tukey"),
+        Option("reduce the weight of segments that fit much worse, such as collisions",
                needs=("filtering", ("equations", None)), example="huber"),
     ]  # fmt: skip
     block: Annotated[
-        float,
-        Option("number", "length of these segments", 0.5, "s", 0.0, open=True,
-               needs=("robust", ("huber", "tukey")), example="0.25"),
+        Positive,
+        Option("length of these segments", 0.5, "s", needs=("robust", ("huber", "tukey")),
+               example="0.25"),
     ]  # fmt: skip
     prior: Annotated[
-        Any,
-        Option("value", "distance to the reference: entropic, euclidean (squared differences in "
-               "SI), scaled (in units of each body), or a feasid.Prior such as "
-               "feasid.GaussianPrior.of(earlier_fit); None without", "entropic", special=(None,),
-               form=forms.PRIOR, example="entropic"),
+        Prior | None,
+        Option("distance to the reference: entropic, euclidean (squared differences in SI), "
+               "scaled (in units of each body), or a feasid.Prior such as "
+               "feasid.GaussianPrior.of(earlier_fit); None without", "entropic",
+               example="entropic"),
     ]  # fmt: skip
     prior_weight: Annotated[
-        float | Literal["evidence"] | None,
-        Option("number", "weight of the prior in units of the whitened residual, or evidence; None "
-               "the evidence's, at most 10", None, "", 1e-6, 1e6, special=("evidence",),
-               needs=("prior", ("entropic", ...)), example="1"),
+        Annotated[float, number(1e-6, 1e6)] | Literal["evidence"] | None,
+        Option("weight of the prior in units of the whitened residual, or evidence; None the "
+               "evidence's, at most 10", needs=("prior", ("entropic", ...)), example="1"),
     ]  # fmt: skip
     reference: Annotated[
-        ArrayLike | None,
-        Option("value", "ten parameters per body as reference of the prior; None the description's",
-               needs=("prior", ("entropic", ...)), form=forms.GUESS,
-               example="[1, 0, 0, 1, 0, 1, 0, 0, 0, 1]"),
+        Bodies | None,
+        Option("ten parameters per body as reference of the prior; None the description's",
+               needs=("prior", ("entropic", ...)), example="[1, 0, 0, 1, 0, 1, 0, 0, 0, 1]"),
     ]  # fmt: skip
     plausible: Annotated[bool, PLAUSIBLE]
     slack: Annotated[
-        float,
-        Option("number", "without a prior, share of the residual given up for a model closer to "
-               "the description", 0.0, low=0.0, high=100.0, needs=("prior", (None,)),
-               example="0.01"),
+        Annotated[float, number(0.0, 100.0)],
+        Option("without a prior, share of the residual given up for a model closer to the "
+               "description", 0.0, needs=("prior", (None,)), example="0.01"),
     ]  # fmt: skip
     calibration: Annotated[
-        Mapping[str, float] | Literal["usual"] | None,
-        Option("mapping", "standard deviations of small errors of the log that the fit estimates "
-               "and corrects: tilt [rad], zero [rad or m], gain, delay [samples]; 0 leaves one "
-               "out; None corrects none", "usual", special=("usual", None), form=forms.WIDTH,
-               example="gain=0.05"),
+        Mapping[str, NonNegative] | Literal["usual"] | None,
+        Option("standard deviations of small errors of the log that the fit estimates and "
+               "corrects: tilt [rad], zero [rad or m], gain, delay [samples]; 0 leaves one out; "
+               "None corrects none", "usual", example="gain=0.05"),
     ]  # fmt: skip
     diagnose: Annotated[
-        bool, Option("flag", "look for problems of the log and note them", True, example="no")
+        bool, Option("look for problems of the log and note them", True, example="no")
     ]
 
 
@@ -425,10 +470,7 @@ class ReduceOptions(LoadOptions, ChoiceOptions, MeasuredOptions, total=False):
 
 
 CONSISTENCY = Option(
-    "choice",
-    "condition on every body's inertia; None: full, or that of the fit",
-    choices=("full", "semi"),
-    example="semi",
+    "condition on every body's inertia; None: full, or that of the fit", example="semi"
 )
 
 
@@ -437,9 +479,9 @@ class CheckOptions(BoundOptions, SolverOptions, total=False):
 
     consistency: Annotated[Literal["full", "semi"] | None, CONSISTENCY]
     margin: Annotated[
-        float,
-        Option("number", "absolute margin in SI numbers on every constraint, the paper's epsilon",
-               0.0, low=0.0, example="1e-6"),
+        NonNegative,
+        Option("absolute margin in SI numbers on every constraint, the paper's epsilon", 0.0,
+               example="1e-6"),
     ]  # fmt: skip
 
 
@@ -448,24 +490,24 @@ class CorrectOptions(BoundOptions, SolverOptions, total=False):
 
     metric: Annotated[
         Literal["euclidean", "weighted", "entropic"],
-        Option("choice", "distance of the vectors, of weight @ vector, or of mass distributions",
-               "euclidean", choices=("euclidean", "weighted", "entropic"), example="entropic"),
+        Option("distance of the vectors, of weight @ vector, or of mass distributions",
+               "euclidean", example="entropic"),
     ]  # fmt: skip
     weight: Annotated[
-        ArrayLike | None,
-        Option("value", "matrix (rows, nb) or (rows, n), such as the triangle of a regressor",
-               needs=("metric", ("weighted",)), form=forms.MATRIX),
+        Matrix | None,
+        Option("matrix (rows, nb) or (rows, n), such as the triangle of a regressor",
+               needs=("metric", ("weighted",))),
     ]  # fmt: skip
     around: Annotated[
-        ArrayLike | None,
-        Option("value", "strictly feasible parameters (n,) to measure around; None the description",
-               needs=("metric", ("entropic",)), form=forms.ROW),
+        Vector | None,
+        Option("strictly feasible parameters (n,) to measure around; None the description",
+               needs=("metric", ("entropic",))),
     ]  # fmt: skip
     consistency: Annotated[Literal["full", "semi"] | None, CONSISTENCY]
     margin: Annotated[
-        float | None,
-        Option("number", "absolute margin in SI numbers; None a little, in each body's units", None,
-               low=0.0, example="1e-6"),
+        NonNegative | None,
+        Option("absolute margin in SI numbers; None a little, in each body's units",
+               example="1e-6"),
     ]  # fmt: skip
 
 
@@ -473,9 +515,9 @@ class RangeOptions(TypedDict, total=False):
     """Options on the models over which ranges are taken."""
 
     level: Annotated[
-        float,
-        Option("number", "probability of the chi-square law whose bound is the residual budget",
-               0.999, low=0.0, high=1 - 1e-9, open=True, example="0.95"),
+        Annotated[float, number(0.0, 1 - 1e-9, open=True)],
+        Option("probability of the chi-square law whose bound is the residual budget", 0.999,
+               example="0.95"),
     ]  # fmt: skip
     plausible: Annotated[bool, PLAUSIBLE]
 

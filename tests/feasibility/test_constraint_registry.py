@@ -35,7 +35,7 @@ def test_a_new_constraint_reaches_check_and_fit_by_its_option(monkeypatch):
         return AffineConstraints(linear=rows)
 
     monkeypatch.setitem(CONSTRAINTS, "trace", traces)
-    option = Option("mapping", "largest trace of a body's rotational inertia", None, "kg m^2")
+    option = Option("largest trace of a body's rotational inertia", None, "kg m^2")
     for table in (BoundOptions, SetOptions, CheckOptions, FitOptions):
         monkeypatch.setitem(option_table(table), "trace", option)
     robot = random_robot(np.random.default_rng(0), 2)

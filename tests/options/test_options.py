@@ -1,7 +1,8 @@
 """Every option of the table: a good, an odd and a bad value, in Python and at the prompt."""
 
 import inspect
-from typing import Annotated, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypedDict
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import feasid
 from feasid.cli import main
 from feasid.cli.options import argument_name
 from feasid.core.errors import FeasidError, InputError
-from feasid.options import forms, tables
+from feasid.core.kinds import count
+from feasid.options import tables
 from feasid.options.complete import (
     check_options,
     complete_options,
@@ -70,7 +72,7 @@ def good(name, robot):
     if name in BESIDE:
         other = FIT[BESIDE[name]]
         words[BESIDE[name]] = next(str(v) for v in FIT[name].needs[1])
-        assert other.kind in ("choice", "value")
+        assert other.syntax in ("choice", "value")
     return words
 
 
@@ -109,17 +111,17 @@ def test_a_bad_value_is_refused_in_both_places(arm, name, capsys, monkeypatch):
     folder, robot, log = arm
     monkeypatch.chdir(folder)
     option = FIT[name]
-    bad = list(BAD[option.kind])
-    bad += [str(option.low - 1)] if option.low > -np.inf else []
+    bad = list(BAD[option.syntax])
+    bad += ["-1e-9"] if " of at least " in option.kind.text else []
     for text in bad:
         for typed in (f"{argument_name(name)}={text}", f"--option={name}={text or '?'}"):
-            if typed.endswith("=?") and option.kind == "mapping":
+            if typed.endswith("=?") and option.syntax == "mapping":
                 continue
             assert main(["fit", "log.csv", "--robot", "arm.urdf", typed]) == 2, typed
             printed = capsys.readouterr().err
             assert argument_name(name) in printed or f"--option {name}" in printed
             assert "Traceback" not in printed
-    if option.kind != "value":
+    if option.syntax != "value":
         wrong = object()
         with pytest.raises(FeasidError, match=name):
             feasid.fit(log, robot, **{name: wrong})
@@ -146,7 +148,7 @@ ODD = {
 def test_an_odd_value_is_used_or_refused_never_a_traceback(arm, name, capsys, monkeypatch):
     folder, _, _ = arm
     monkeypatch.chdir(folder)
-    for text in ODD[FIT[name].kind]:
+    for text in ODD[FIT[name].syntax]:
         typed = [f"{argument_name(k)}={v}" for k, v in ({name: text} | quick(name)).items()]
         if name in BESIDE:
             typed.append(f"{argument_name(BESIDE[name])}={FIT[name].needs[1][0]}")
@@ -162,7 +164,7 @@ def test_an_option_without_effect_is_an_error_that_says_so(arm, name):
     _, robot, log = arm
     value = FIT[name].parse(name, FIT[name].example)
     other = FIT[BESIDE[name]]
-    values = (*other.choices, None, "entropic")
+    values = (*other.words, "entropic")
     wrong = next(c for c in values if c not in FIT[name].needs[1])
     with pytest.raises(InputError, match=rf"{name}=.* has no effect without {BESIDE[name]}="):
         feasid.fit(log, robot, **{name: value, BESIDE[name]: wrong})
@@ -186,7 +188,7 @@ def test_questions_without_a_log_refuse_what_they_do_not_know(arm, function, opt
     for name, option in option_table(options).items():
         with pytest.raises(InputError, match=f"did you mean '{name}'"):
             function(robot, **{f"{name}x": 1})
-        if option.kind != "value":
+        if option.syntax != "value":
             with pytest.raises(InputError, match=name):
                 function(robot, **{name: object()})
 
@@ -240,7 +242,7 @@ def test_ranges_and_defaults_are_those_that_are_documented():
     own = [t for t in TABLES if t is not CorrectOptions]  # whose margin may be None
     found = {}
     for name, option in (x for table in own for x in option_table(table).items()):
-        if option.kind in ("number", "count", "flag"):
+        if option.syntax in ("number", "count", "flag"):
             shown = f"{option.describe_domain()}; default {option.default!r}"
             found[name] = shown.removesuffix("; default None")
     assert found == RANGES
@@ -257,73 +259,57 @@ def test_no_option_is_required(table):
     assert table.__required_keys__ == frozenset()
 
 
+AB = Literal["ab", "cd"]
+
+
 @pytest.mark.parametrize(
-    ("option", "text", "value"),
+    ("annotation", "text", "value"),
     [
-        (Option("words", "", ()), "none", ()),
-        (Option("words", "", None), "None", ()),
-        (Option("words", "", None), "auto", None),
-        (Option("words", "", None), "default", None),
-        (Option("words", "", (), special=(None,)), "auto", None),
-        (Option("words", "", ()), "auto", ("auto",)),
-        (Option("words", "", ()), "a,,b", ("a", "b")),
-        (Option("words", "", ()), ' ["a", "b,c"]', ("a", "b,c")),
-        (Option("words", "", (), choices=("a", "b")), "b,a", ("b", "a")),
-        (Option("number", "", 1.0), " 2.5 ", 2.5),
-        (Option("number", "", None), " NONE ", None),
-        (Option("number", "", 1.0, special=(False,)), "Off", False),
-        (Option("number", "", 1.0, special=(False,)), "0", 0.0),
-        (Option("number", "", 1.0, special=("usual",)), "Usual", "usual"),
-        (Option("flag", "", None), "no", False),
-        (Option("flag", "", None, special=(False,)), "1", True),
-        (Option("flag", "", True), " On ", True),
-        (Option("choice", "", "a", choices=("a", "b")), "b", "b"),
-        (
-            Option("mapping", "", None),
-            'a=1,b=[1, 2],c={"d": 3}',
-            {"a": 1, "b": [1, 2], "c": {"d": 3}},
-        ),
-        (Option("mapping", "", None), "a=x=y", {"a": "x=y"}),
-        (Option("mapping", "", None), ' {"a": "b"}', {"a": "b"}),
-        (Option("value", "", ()), "none", "none"),
-        (Option("value", "", ()), "[1, null]", [1, None]),
-        (Option("value", "", ()), "word", "word"),
+        (Sequence[str], "none", ()), (Sequence[str] | None, "None", ()),
+        (Sequence[str] | None, "auto", None), (Sequence[str] | None, "default", None),
+        (Sequence[str], "auto", ("auto",)), (Sequence[str], "a,,b", ("a", "b")),
+        (Sequence[str], ' ["a", "b,c"]', ("a", "b,c")), (Sequence[AB], "cd,ab", ("cd", "ab")),
+        (float, " 2.5 ", 2.5), (float, ".5", 0.5), (float | None, " NONE ", None),
+        (float | Literal[False], "Off", False), (float | Literal[False], "0", 0.0),
+        (float | Literal["usual"], "Usual", "usual"), (bool | None, "no", False),
+        (bool | Literal[False], "1", True), (bool, " On ", True), (AB, "cd", "cd"),
+        (Mapping[str, Any], 'a=1,b=[1, 2],c={"d": 3}', {"a": 1, "b": [1, 2], "c": {"d": 3}}),
+        (Mapping[str, str], "a=x=y", {"a": "x=y"}),
+        (Mapping[str, str] | None, ' {"a": "b"}', {"a": "b"}),
+        (Any, "none", "none"), (Any, "[1, null]", [1, None]), (Any, "word", "word"),
     ],
-)
-def test_words_of_the_prompt_become_values(option, text, value):
-    found = option.parse("x", text)
+)  # fmt: skip
+def test_words_of_the_prompt_become_values(annotation, text, value):
+    found = Option("", annotation=annotation).parse("x", text)
     assert found == value
     assert type(found) is type(value)
 
 
 @pytest.mark.parametrize(
-    ("option", "wrong", "message"),
+    ("annotation", "wrong", "message"),
     [
-        (Option("words", "", ()), "a", "x must be a value, not 'a'"),
-        (Option("words", "", ()), b"a", "x must be a value, not b'a'"),
-        (Option("words", "", ()), {"a": 1}, "x must be a value, not {'a': 1}"),
-        (Option("words", "", ()), {1, 2}, "x must be a value, not {1, 2}"),
-        (Option("words", "", ()), ["a", 1], "x must be a value, not ['a', 1]"),
-        (Option("words", "", (), choices=("ab", "cd")), ["ab", "cde"],
-         "x must be a sequence of 'ab', 'cd', not 'cde' (did you mean 'cd'?)"),
-        (Option("choice", "", "ab", choices=("ab", "cd")), "abc",
-         "x must be one of 'ab', 'cd', not 'abc' (did you mean 'ab'?)"),
-        (Option("choice", "", "ab", choices=("ab", "cd")), 3, "x must be one of 'ab', 'cd', not 3"),
-        (Option("mapping", "", None), [1], "x must be a mapping by name or None, not [1]"),
-        (Option("mapping", "", None, form=forms.NUMBER), {"a": 1, "b": "c"},
-         "x of 'b' must be a number, not 'c'"),
-        (Option("value", "", None, form=forms.POINTS), [[1, 2]],
-         "x must be points of three numbers or None, not [[1, 2]]"),
-        (Option("count", "", 1, low=1, high=3, unit="m"), 4,
-         "x must be a whole number of at least 1 and at most 3 [m], not 4"),
-        (Option("number", "", 1.0, low=0.0, open=True), 0,
-         "x must be a number above 0, not 0"),
-        (Option("flag", "", True), 1, "x must be True or False, not 1"),
+        (Sequence[str], "a", "x must be a sequence, of each item a text, not 'a'"),
+        (Sequence[str], {1, 2}, "x must be a sequence, of each item a text, not {1, 2}"),
+        (Sequence[str], ["a", 1], "x must be a sequence, of each item a text, not ['a', 1]"),
+        (Sequence[AB], ["ab", "cde"],
+         "x must be a sequence, of each item 'ab' or 'cd', not 'cde' (did you mean 'cd'?)"),
+        (AB, "abc", "x must be 'ab' or 'cd', not 'abc' (did you mean 'ab'?)"),
+        (AB, 3, "x must be 'ab' or 'cd', not 3"),
+        (Mapping[str, float] | None, [1],
+         "x must be a mapping from a text to a number or None, not [1]"),
+        (Mapping[str, float], {"a": 1, "b": "c"},
+         "x must be a mapping from a text to a number, not 'c' for 'b'"),
+        (tables.Points | None, [[1, 2]],
+         "x must be points of three numbers or None, not of shape (1, 2)"),
+        (Annotated[int, count(1, 3)] | None, 4,
+         "x must be a whole number of at least 1 and at most 3 [m] or None, not 4"),
+        (tables.Positive, 0, "x must be a number above 0 [m], not 0"),
+        (bool, 1, "x must be True or False, not 1"),
     ],
 )  # fmt: skip
-def test_refusals_word_for_word(option, wrong, message):
+def test_refusals_word_for_word(annotation, wrong, message):
     with pytest.raises(InputError) as error:
-        option.check("x", wrong)
+        Option("", unit="m", annotation=annotation).check("x", wrong)
     assert str(error.value) == message
     assert error.value.data["option"] == "x"
 
@@ -331,10 +317,10 @@ def test_refusals_word_for_word(option, wrong, message):
 class Toy(TypedDict, total=False):
     """Options of nothing."""
 
-    kind: Annotated[str, Option("choice", "", "a", choices=("a", "b"))]
-    size: Annotated[float, Option("number", "", 0.0, needs=("kind", ("b",)))]
-    own: Annotated[object, Option("value", "", None, needs=("kind", (..., "never")))]
-    text: Annotated[object, Option("value", "", None, needs=("kind", ("b", "c")))]
+    kind: Annotated[Literal["a", "b"], Option("", "a")]
+    size: Annotated[float, Option("", 0.0, needs=("kind", ("b",)))]
+    own: Annotated[object, Option("", None, needs=("kind", (..., "never")))]
+    text: Annotated[object, Option("", None, needs=("kind", ("b", "c")))]
 
 
 def test_what_has_no_effect_is_refused_with_what_it_needs():
@@ -371,7 +357,7 @@ def test_entries_of_options_take_the_place_of_their_line():
 
     document_options(Toy)(function)
     assert function.__doc__.split("\n")[:4] == [
-        "One line.", "", "kind : one of 'a', 'b'; default 'a'", "    .",
+        "One line.", "", "kind : 'a' or 'b'; default 'a'", "    .",
     ]  # fmt: skip
     assert function.__doc__.endswith("    .\nReturns\n-------\nNone")
     assert "two lines" not in function.__doc__
@@ -391,10 +377,10 @@ def test_no_means_false(text):
 
 
 def test_numbers_of_numpy_are_numbers():
-    option = Option("number", "a length", 1.0, "m", 0.0)
+    option = Option("", annotation=tables.NonNegative)
     assert option.check("x", np.float32(2)) == 2.0
-    assert Option("count", "times", 1, low=1).check("n", np.int64(3)) == 3
-    assert Option("flag", "whether", False).check("f", np.bool_(True)) is True
+    assert Option("", annotation=tables.Natural).check("n", np.int64(3)) == 3
+    assert Option("", annotation=bool).check("f", np.bool_(True)) is True
     for bad in (True, np.bool_(True), "1", np.array([1.0]), 1j):
         with pytest.raises(InputError, match="x must be a number"):
             option.check("x", bad)

@@ -15,7 +15,6 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError
 from feasid.options.complete import complete_options, document_options, select_options
-from feasid.options.forms import arrays_to_lists, is_number
 from feasid.options.tables import BoundOptions, Bounds, CorrectOptions
 from feasid.parameters.feasibility.check import check_base_values, feasible_set_from_options
 from feasid.parameters.feasibility.closest import Closest, closest
@@ -186,7 +185,7 @@ def _scaled_to_total(robot: Robot, total: Any) -> tuple[Robot, Bounds]:
     if not np.isfinite(masses).all() or masses.sum() <= 0:
         raise InputError("total_mass needs a mass of every body: one has none", option="total_mass")
     current = float(masses.sum())
-    lower, upper = (total, total) if is_number(total) else arrays_to_lists(total)
+    lower, upper = (total, total) if np.ndim(total) == 0 else total
     target = min(max(current, lower or 0.0), np.inf if upper is None else upper)
     if not (np.isfinite(target) and target > 0):
         raise InputError(f"total_mass must be a positive mass, not {total!r}", option="total_mass")

@@ -136,11 +136,13 @@ def bound_constraints(
 ) -> list[Linear]:
     """``lower <= coefficients . delta[columns] <= upper``; None for no bound.
 
-    Raises InputError: when the bounds are empty or a single value.
+    Raises InputError: when there is no parameter, or the bounds are empty or a single value.
     """
     index = np.asarray(columns, dtype=np.intp)
     weights = np.atleast_1d(np.asarray(coefficients, dtype=np.float64))
     both = lower is not None and upper is not None
+    if not len(index):
+        raise InputError(f"bound {name!r} names no parameter")
     if lower is not None and upper is not None and lower >= upper:
         raise InputError(
             f"bound {name!r}: lower {lower} is not below upper {upper}; a value that is known "

@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
-from feasid.options.forms import arrays_to_lists, is_number
 from feasid.parameters.feasibility.constraints.affine import (
     Block,
     Linear,
@@ -79,7 +78,7 @@ def total_mass(robot: Robot, value: Any) -> AffineConstraints:
     """An upper bound, or two, on the mass of all moving bodies."""
     if value is None:
         return AffineConstraints()
-    limits = (None, value) if is_number(value) else arrays_to_lists(value)
+    limits = (None, value) if np.ndim(value) == 0 else value
     return mass_sums(robot, {"total mass": ([b.name for b in robot.bodies], *limits)})
 
 
