@@ -1,7 +1,7 @@
 """The command line: thin commands over the library.
 
 A command has two functions, ``add_arguments(parser)`` and ``run(arguments)``, which returns the
-exit status, see `load_command`. Only the chosen command's module is imported, so that
+exit status, see `load_command`. Only that command's module is imported, so that
 ``feasid check`` starts without solvers or pandas.
 """
 

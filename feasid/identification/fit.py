@@ -242,9 +242,9 @@ def _reweigh(
     from feasid.identification.regression import robust
 
     robot, columns = estimator.base.robot, independent_columns(estimator.base)
-    chosen = request.options
-    if chosen["measured"] is not None:
-        rest = ", ".join(j for j in robot.joints if j not in chosen["measured"])
+    options = request.options
+    if options["measured"] is not None:
+        rest = ", ".join(j for j in robot.joints if j not in options["measured"])
         raise InputError(
             "robust needs the torques of all joints"
             + (f", and the log is without (measured) that of {rest}" if rest else "")
@@ -255,9 +255,9 @@ def _reweigh(
     blocks = [
         block
         for motions in prepared
-        for block in robust.reduce_blocks(motions, robot, columns, chosen["block"])
+        for block in robust.reduce_blocks(motions, robot, columns, options["block"])
     ]
-    kind = chosen["robust"]
+    kind = options["robust"]
     equations, shares = robust.reweight(blocks, kind, estimator.quick_beta)
     return equations, robust.weight_notes(blocks, shares, robot.coordinates, kind)
 

@@ -86,7 +86,7 @@ class FittedModel:
     equations: Reduced  #: what was fitted: `reduced`, or with robust weights
     notes: tuple[Note, ...] = ()  #: assumptions, derived signals, filters and rows left out
     log_options: Mapping[str, Any] = field(default_factory=dict)  #: how the log was prepared
-    options: Mapping[str, Any] = field(default_factory=dict)  #: `FitOptions`, completed
+    options: Mapping[str, Any] = field(default_factory=dict)  #: `FitOptions`, all of them
     torque_shift: float = 0.0  #: of `reduced`, added to the delay in `log_options` [s]
     calibration: Calibration = field(default_factory=Calibration)  #: errors of the log
     selected: tuple[EffectResult, ...] = ()  #: rows of `selection`
@@ -485,8 +485,8 @@ class FittedModel:
         if beta is None and len(reduced.columns) != len(self.beta):
             raise InputError(f"reduced data are of {len(reduced.columns)} base parameters, the fit "
                              f"of {len(self.beta)}: reduce the log as for the fit")  # fmt: skip
-        chosen = self.beta if beta is None else beta
-        squares = reduced.residuals(chosen) ** 2, reduced.torque_norms**2
+        values = self.beta if beta is None else beta
+        squares = reduced.residuals(values) ** 2, reduced.torque_norms**2
         return self._by_joint(relative_errors(self.robot, *squares))
 
     def _by_joint(self, values: Sequence[float] | Array) -> pd.Series[float]:
@@ -527,10 +527,10 @@ class FittedModel:
         that it got. `InputError`: one is unknown or has a value that it cannot have.
         """
         merged = {**self.log_options, **(options or {})}
-        chosen = cast(LogOptions, check_options(LogOptions, merged, "another log"))
-        if chosen.get("cutoff") is None and self.reduced.cutoff is not None:
-            chosen["cutoff"] = self.reduced.cutoff
-        return chosen
+        reading = cast(LogOptions, check_options(LogOptions, merged, "another log"))
+        if reading.get("cutoff") is None and self.reduced.cutoff is not None:
+            reading["cutoff"] = self.reduced.cutoff
+        return reading
 
     # -- what the log leaves open ----------------------------------------------------------------
 

@@ -37,7 +37,7 @@ class FitRequest:
     logs: Sequence[Recording | Reduced]
     described: Robot  #: without the joint terms that a fit adds
     caller_options: Mapping[str, Any]
-    completed: Mapping[str, Any]  #: these options with all defaults
+    with_defaults: Mapping[str, Any]  #: these options and the defaults of others
     servo: ServoFit | None = None  #: makes torques of commands
 
     @classmethod
@@ -48,35 +48,35 @@ class FitRequest:
         options: Mapping[str, Any],
     ) -> FitRequest:
         """The request of these arguments of `fit`."""
-        completed = reduce.complete_filter_options(
+        with_defaults = reduce.complete_filter_options(
             complete_options(FitOptions, options, "fit"), "fit"
         )
-        find_prior(completed["prior"])  # before a log is read for nothing
+        find_prior(with_defaults["prior"])  # before a log is read for nothing
         logs = reduce.open_sources(data)
-        described = with_shared_motors(resolve_robot(data, robot), completed["couplings"])
-        return cls(logs, described, options, completed)
+        described = with_shared_motors(resolve_robot(data, robot), with_defaults["couplings"])
+        return cls(logs, described, options, with_defaults)
 
     def reading_commands(self) -> FitRequest:
         """The request with the servo that makes torques of the logs' commands."""
         from feasid.identification.servos.gains import identify_servo
 
-        servo = identify_servo(self.logs, self.described, self.completed)
-        as_torques = servo.log_options(self.completed)
+        servo = identify_servo(self.logs, self.described, self.with_defaults)
+        as_torques = servo.log_options(self.with_defaults)
         return replace(
             self,
             caller_options={**self.caller_options, **as_torques},
-            completed={**self.completed, **as_torques},
+            with_defaults={**self.with_defaults, **as_torques},
             servo=servo,
         )
 
     @cached_property
     def _measured_joints(self) -> tuple[Sequence[str] | None, list[Note]]:
-        return reduce.find_measured_joints(self.logs, self.described, self.completed)
+        return reduce.find_measured_joints(self.logs, self.described, self.with_defaults)
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """The completed options, with the joints whose torques were measured."""
-        return {**self.completed, "measured": self._measured_joints[0]}
+        """All options, with the joints whose torques were measured."""
+        return {**self.with_defaults, "measured": self._measured_joints[0]}
 
     @cached_property
     def _wide(self) -> tuple[BaseParameters, list[Note]]:

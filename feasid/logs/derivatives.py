@@ -46,7 +46,7 @@ MAX_JUDGED_STRETCHES = 9  #: Number of segments whose spectra are computed for t
 def find_cutoff(
     values: Mapping[str, Array], stretches: Sequence[Stretch], cutoff: float | bool | None
 ) -> tuple[float | None, list[Note]]:
-    """The cut-off [Hz], None for no filter, and how it was chosen.
+    """The cut-off [Hz], None for no filter, and how it was found.
 
     A log that has velocities and accelerations needs no derivative and is used as it is.
     """
@@ -60,9 +60,9 @@ def find_cutoff(
         longer = sorted(stretches, key=lambda s: len(s.rows), reverse=True)[:MAX_JUDGED_STRETCHES]
         judged = [s for s in longer if len(s.rows) >= len(longest.rows) / 2]
         cutoffs = [signals.choose_cutoff(values["q"][s.rows], s.rate) for s in judged]
-        chosen = sorted(cutoffs, key=lambda c: c.frequency)[len(cutoffs) // 2]
-        text = f"cut-off {chosen.frequency:g} Hz chosen: {chosen.reason}"
-        return chosen.frequency, [Note(text, "cutoff", cutoff=chosen.frequency)]
+        middle = sorted(cutoffs, key=lambda c: c.frequency)[len(cutoffs) // 2]
+        text = f"cut-off {middle.frequency:g} Hz: {middle.reason}"
+        return middle.frequency, [Note(text, "cutoff", cutoff=middle.frequency)]
     frequency = float(cutoff)
     signals.check_cutoff(frequency, longest.rate)
     return frequency, []

@@ -1,4 +1,4 @@
-"""Signal processing: zero-phase low-pass, central differences, cut-off chosen from the spectrum.
+"""Signal processing: zero-phase low-pass, central differences, cut-off from the spectrum.
 
 Everything here works on one run sampled at a constant rate, along the first axis. Nothing knows
 of columns, joints or gaps.

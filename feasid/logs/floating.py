@@ -250,24 +250,26 @@ def is_floating_log(df: pd.DataFrame, robot: Robot) -> bool:
 
 
 def floating_runs(
-    df: pd.DataFrame, robot: Robot, chosen: Mapping[str, Any], torque: bool
+    df: pd.DataFrame, robot: Robot, options: Mapping[str, Any], torque: bool
 ) -> Motion:
     """The log of a floating robot as runs; ``tau`` are the forces of motors and of contacts."""
-    _refuse_unused_options(chosen)
-    imu = imu_from_option(chosen["imu"])
-    contacts = {str(k): contact_from_option(v) for k, v in (chosen["contacts"] or {}).items()}
-    drop = {name for name in ("nan", "corrupt") if chosen[name] != "error"}
-    table = FloatingColumns.read(df, robot, imu, contacts, chosen["rate"], torque=torque, drop=drop)
-    keeps_ends = chosen["filtering"] == "equations"
+    _refuse_unused_options(options)
+    imu = imu_from_option(options["imu"])
+    contacts = {str(k): contact_from_option(v) for k, v in (options["contacts"] or {}).items()}
+    drop = {name for name in ("nan", "corrupt") if options[name] != "error"}
+    table = FloatingColumns.read(
+        df, robot, imu, contacts, options["rate"], torque=torque, drop=drop
+    )
+    keeps_ends = options["filtering"] == "equations"
     longest = max(table.stretches, key=lambda s: len(s.rows))
     if keeps_ends:
-        frequency = equation_cutoff(table.stretches, chosen["cutoff"])
-        wide = chosen["derivative_cutoff"] or min(
+        frequency = equation_cutoff(table.stretches, options["cutoff"])
+        wide = options["derivative_cutoff"] or min(
             DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * longest.rate
         )
     else:
         found = filters.choose_cutoff(table.columns["q"][longest.rows], longest.rate).frequency
-        frequency = wide = chosen["cutoff"] or found
+        frequency = wide = options["cutoff"] or found
     runs = []
     for stretch in table.stretches:
         part = table.equations(stretch, wide, forces=not keeps_ends)
@@ -307,19 +309,19 @@ def floating_runs(
     left = np.setdiff1d(np.arange(len(df)), kept)
     head = robot.coordinates, tuple(runs), frequency, tuple(notes)
     excluded = tuple(excluded_blocks(left, "gap, cell without a number, or end of a segment"))
-    return Motion(*head, excluded, len(df), chosen["filtering"] or "signals")
+    return Motion(*head, excluded, len(df), options["filtering"] or "signals")
 
 
-def _refuse_unused_options(chosen: Mapping[str, Any]) -> None:
+def _refuse_unused_options(options: Mapping[str, Any]) -> None:
     """Refuse an option that changes nothing here, where it is not at its default."""
     for name, option in option_table(LogOptions).items():
         if name in USED or name in option_table(FloatingOptions):
             continue
-        value = chosen[name]
+        value = options[name]
         given = np.size(value) > 0 if np.ndim(value) else value not in (None, option.default)
         if given:
             raise InputError(f"{name} has no effect on floating robots: leave it out", option=name)
-    if chosen["cutoff"] is False:
+    if options["cutoff"] is False:
         raise InputError(
             "the log of a floating robot is always filtered: cutoff must be a frequency [Hz]",
             option="cutoff",

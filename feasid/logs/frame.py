@@ -73,49 +73,49 @@ def prepare(
 
 
 def motion_from_signals(
-    df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str, Any]
+    df: pd.DataFrame, raw: Signals, robot: Robot, options: Mapping[str, Any]
 ) -> Motion:
-    """The same from numbers that were read already; `chosen` are all options, checked."""
-    for name in select_options(FloatingOptions, chosen):
-        if chosen[name] is not None:
+    """The same from numbers that were read already; `options` are all, checked."""
+    for name in select_options(FloatingOptions, options):
+        if options[name] is not None:
             raise InputError(f"{name} needs a robot whose base floats: leave it out", option=name)
     t, values, notes = raw.t, {k: x.copy() for k, x in raw.values.items()}, list(raw.notes)
     bad = np.any([~np.isfinite(x).all(axis=1) for x in values.values()], axis=0) & ~raw.corrupt_rows
-    if chosen["nan"] == "error" and bad.any():
+    if options["nan"] == "error" and bad.any():
         refuse_missing_cells(df, raw)
     excluded = excluded_blocks(np.flatnonzero(bad), "cell missing or not finite")
     for what, rows in raw.corrupt:
         excluded += excluded_blocks(np.flatnonzero(rows), what)
     unpowered = np.zeros(len(t), dtype=bool)
-    if chosen["servo"] is None:
+    if options["servo"] is None:
         unpowered = _unpowered_rows(raw, run_labels(df, raw.layout.run)[0])
     places = excluded_blocks(np.flatnonzero(unpowered), "unpowered")
     excluded += places
     notes += _unpowered_notes(places, t)
     bad |= unpowered
-    chosen = {**chosen, "filtering": chosen["filtering"] or "signals"}
-    keeps_ends = chosen["filtering"] == "equations"
-    if chosen["derivative_cutoff"] is not None and not keeps_ends:
+    options = {**options, "filtering": options["filtering"] or "signals"}
+    keeps_ends = options["filtering"] == "equations"
+    if options["derivative_cutoff"] is not None and not keeps_ends:
         raise InputError("derivative_cutoff has no effect where signals are filtered: cutoff has")
-    bridge = BRIDGED_SHARE / (chosen["cutoff"] or EQUATION_CUTOFF) if keeps_ends else 0.0
+    bridge = BRIDGED_SHARE / (options["cutoff"] or EQUATION_CUTOFF) if keeps_ends else 0.0
     stretches, repeated = _find_stretches(
-        df, raw, ~(bad | raw.corrupt_rows), chosen["sort"], notes, bridge
+        df, raw, ~(bad | raw.corrupt_rows), options["sort"], notes, bridge
     )
     excluded += repeated
     notes += unwrap_angles(values["q"], robot, (s.rows for s in stretches))
     if not keeps_ends:
-        frequency, choice = find_cutoff(values, stretches, chosen["cutoff"])
+        frequency, choice = find_cutoff(values, stretches, options["cutoff"])
     else:
-        frequency, choice = equation_cutoff(stretches, chosen["cutoff"]), []
+        frequency, choice = equation_cutoff(stretches, options["cutoff"]), []
     how = SignalProcessing(
         frequency,
-        decimate=chosen["decimate"] or 1,
-        rest=RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"],
-        derivatives=chosen["derivative_cutoff"],
+        decimate=options["decimate"] or 1,
+        rest=RESTING[options["filtering"]] if options["rest"] is None else options["rest"],
+        derivatives=options["derivative_cutoff"],
         complete={"dq", "ddq"} <= values.keys(),
-        **{name: chosen[name] for name in ("filter_torque", "trim", "delay", "filtering")},
+        **{name: options[name] for name in ("filter_torque", "trim", "delay", "filtering")},
     )
-    mask = _exclusion_mask(df, t, chosen["exclude"])
+    mask = _exclusion_mask(df, t, options["exclude"])
     runs: list[Run] = []
     for stretch in stretches:
         run, left_out = process_stretch(t, values, stretch, how, mask)
@@ -127,7 +127,7 @@ def motion_from_signals(
     if frequency is not None:
         notes += _rest_notes(runs, raw.layout.coordinates)
     head = raw.layout.coordinates, tuple(runs), frequency, as_notes(notes), tuple(excluded), len(df)
-    return Motion(*head, chosen["filtering"])
+    return Motion(*head, options["filtering"])
 
 
 def _unpowered_rows(raw: Signals, runs: Rows) -> Mask:

@@ -277,7 +277,7 @@ def hashable_key(value: Any) -> Hashable:
     return (array.shape, array.dtype.str, array.tobytes())
 
 
-def _signal_key(robot: Robot, torque: Torque, chosen: dict[str, Any]) -> tuple[Any, ...]:
+def _signal_key(robot: Robot, torque: Torque, options: dict[str, Any]) -> tuple[Any, ...]:
     """What signals of a log depend on; a robot's inertials and joint terms are not among it."""
     joints = tuple(
         (b.joint, b.parent, b.motion.tobytes(), b.rotation.tobytes(), b.position.tobytes())
@@ -285,7 +285,7 @@ def _signal_key(robot: Robot, torque: Torque, chosen: dict[str, Any]) -> tuple[A
     )
     ties = tuple(id(part) for part in (*robot.couplings, *robot.loops))
     motion = joints, ties, robot.active, hashable_key(robot.configuration)
-    return motion, torque if isinstance(torque, bool) else tuple(torque), hashable_key(chosen)
+    return motion, torque if isinstance(torque, bool) else tuple(torque), hashable_key(options)
 
 
 BLOCK = 2**20  #: Bytes of a file that are hashed at a time.

@@ -56,7 +56,7 @@ def stream_log(
 ) -> Iterator[Motion]:
     """Prepare a file of any length, as `feasid.logs.frame.prepare`, in pieces of so many `rows`.
 
-    An automatic cut-off is chosen from the first piece; errors name the row of the file.
+    An automatic cut-off is taken from the first piece; errors name the row of the file.
     """
     options = dict(options)
     around = BARE

@@ -43,7 +43,7 @@ ELSEWHERE = {
     **{k: f": use fit.{k}(path) of the result" for k in ("save", "report")},
     **{"out": ": use fit.write(path) of the result", "test": ": use fit.errors(log) of the result"},
 }
-"""Where what users take for options is chosen."""
+"""Where what users take for options is set."""
 
 
 def check_options(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def test_notes_say_cutoff_and_derivation():
     motion = prepare(log(), arm())
     text = "\n".join(motion.notes)
     assert motion.cutoff is not None
-    assert f"{motion.cutoff:g} Hz chosen" in text
+    assert f"{motion.cutoff:g} Hz: " in text
     assert "accelerations: central differences of the positions" in text
     assert "trimmed" in text
 

@@ -206,18 +206,18 @@ def fit_fleet(
     if "prior" in options:
         raise InputError("prior is the type in a fleet: leave it out", option="prior")
     described = resolve_robot(next(iter(robots.values())), robot)
-    chosen: dict[str, Any] = {"candidates": (), **options}
+    settings: dict[str, Any] = {"candidates": (), **options}
     alone: dict[str, Fit] = {}
     with step("fitting robots") as advance:
         for name, logs in robots.items():
             advance(len(alone), len(robots))
             with name_input(str(name)):
-                alone[name] = fit(logs, described, **chosen)
+                alone[name] = fit(logs, described, **settings)
     best = max(alone.values(), key=_information)
     alike = {name: _as_alike(one, best) for name, one in alone.items()}
     # One robot's base may be tilted and its zeros off, which the type's are not.
     model = replace(best.description, gravity=described.gravity, bodies=described.bodies)
-    return _combine(alike, best, model, chosen)
+    return _combine(alike, best, model, settings)
 
 
 def _information(fitted: Fit) -> tuple[int, float]:

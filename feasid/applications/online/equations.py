@@ -97,7 +97,7 @@ class CausalEquations:
 
         `q`, `tau` and `dq` are (dof, N); `dq` always or never within a run. Returns per joint the
         coefficients of its base parameters with its torque last, (len(support[j]) + 1, rows), and
-        which of the N samples each row was completed by. `moving` then says of each row whether
+        which of the N samples each row ended at. `moving` then says of each row whether
         some joint was faster than `REST_SPEED`.
         """
         motion = (

@@ -46,7 +46,7 @@ SIGN_SPEED = 0.02
 """Speed [rad/s or m/s] over which friction changes its sign when it is removed from errors."""
 
 LEVERAGE_SHARE = 0.1
-"""The squared error grows by this share of the leverage beyond 1 [chosen on half of 40 pairs]."""
+"""The squared error grows by this share of the leverage beyond 1 [selected on half of 40 pairs]."""
 
 
 PerBody: TypeAlias = Annotated[Array, array("bodies", finite=False)]
@@ -242,13 +242,13 @@ def _mass_error(rows: HeldOutRows, parts: Parts, missed: Array) -> float:
     load = K[:, rows.models.base.robot.inertial_columns[-1][[6, 7, 8, 9]]]
     masses = []
     for p in np.unique(parts):
-        chosen = (parts == p) & rows.moving
+        moving = (parts == p) & rows.moving
         blocks, wanted = [], []
         for j in rows.measured:
-            deviation = rows.deviations[chosen, j]
-            w = rows.regressors[j][chosen] @ load[rows.supports[j]]
+            deviation = rows.deviations[moving, j]
+            w = rows.regressors[j][moving] @ load[rows.supports[j]]
             blocks.append(w / deviation[:, None])
-            wanted.append(missed[chosen, j] / deviation)
+            wanted.append(missed[moving, j] / deviation)
         A = np.vstack(blocks)
         size = np.linalg.norm(A, axis=0)
         size[size <= 1e-9 * size.max(initial=0.0)] = np.inf

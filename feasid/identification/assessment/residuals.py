@@ -134,9 +134,9 @@ def _functions_of_motion(
     `waves`: of each joint, periods per 2 pi rad.
     """
     every = window.kept_rows(len(run), run.anchor, run.own)
-    chosen = slice(first, None, step)
+    steps = slice(first, None, step)
     centres = every[: first + step * len(t)]
-    q, v, a = (x[every[chosen][: len(t)]].T for x in (run.q, run.dq, run.ddq))
+    q, v, a = (x[every[steps][: len(t)]].T for x in (run.q, run.dq, run.ddq))
     part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
     speed = run.dq[part].T
     sign = np.sign(speed)
@@ -144,7 +144,7 @@ def _functions_of_motion(
     comb = window.decimating_filter()
 
     def filtered(signal: Array) -> Array:
-        return comb.filter_rows(signal, len(centres))[:, chosen][:, : len(t)]
+        return comb.filter_rows(signal, len(centres))[:, steps][:, : len(t)]
 
     bristles = [_bristles(*x) for x in zip(run.q[part].T, sign, strict=True)]
     phases = (np.outer(n, x) for n, x in zip(waves, run.q[part].T, strict=True))
@@ -209,12 +209,12 @@ def _predictable_structure(parts: list[Part]) -> Structure:
     return Structure(max(share, most), best)
 
 
-def _predicted_share(grams: Array, chosen: Mask) -> float:
+def _predicted_share(grams: Array, functions: Mask) -> float:
     """Share of the squared error that these functions predict where they were not fitted.
 
     Ridge regression on all parts of the log but one, for each.
     """
-    used = np.append(chosen, [True, True])
+    used = np.append(functions, [True, True])
     own = grams[:, used][:, :, used]
     rest = own.sum(axis=0) - own
     size, total = own[:, -2, -2].sum(), float(own[:, -1, -1].sum())

@@ -143,10 +143,10 @@ class HeldOutRows:
         size = len(self.models.base.independent)
         triangles, out = [], []
         for p in range(PARTS):  # whitened, of all joints
-            chosen, stacked = parts == p, [np.zeros((0, size + 1))]
+            part, stacked = parts == p, [np.zeros((0, size + 1))]
             for j in self.measured:
-                own = np.column_stack([self.regressors[j][chosen], self.torque[chosen, j]])
-                factor = np.linalg.qr(own / self.deviations[chosen, j, None], mode="r")
+                own = np.column_stack([self.regressors[j][part], self.torque[part, j]])
+                factor = np.linalg.qr(own / self.deviations[part, j, None], mode="r")
                 stacked.append(np.zeros((len(factor), size + 1)))
                 stacked[-1][:, [*self.supports[j], size]] = factor
             triangles.append(np.asarray(np.linalg.qr(np.vstack(stacked), mode="r")))

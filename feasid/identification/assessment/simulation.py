@@ -425,9 +425,9 @@ class SimulationWindows:
                 f"windows of {last:g} s do not fit into the log, whose longest segment without "
                 f"gaps lasts {longest:.3g} s: give a shorter horizon"
             )
-        chosen = np.unique(np.linspace(0, len(places) - 1, max(1, windows)).round().astype(int))
+        spread = np.unique(np.linspace(0, len(places) - 1, max(1, windows)).round().astype(int))
         steps = int(np.ceil(last / most))
-        starts = tuple(places[k] for k in chosen)
+        starts = tuple(places[k] for k in spread)
         return cls(motion, horizons, starts, last / steps, steps, servo, commands)
 
     def errors(self, robot: Robot, noise: Robot) -> tuple[Array, Array, npt.NDArray[np.int64]]:

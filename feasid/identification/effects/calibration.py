@@ -255,7 +255,7 @@ def allow(
     """
     setup, robot = trial.setup, trial.base.robot
     corrected = trial.correction.values
-    widths = usual_widths(setup.chosen["calibration"], setup.sample_time)
+    widths = usual_widths(setup.options["calibration"], setup.sample_time)
     aligned = trial.correction.shifts_torques
     possible = [
         e
@@ -288,7 +288,7 @@ def allow(
                 alternatives=alike.get(e, ()),
             )
         )
-    asked = setup.chosen["calibration"]
+    asked = setup.options["calibration"]
     scaled = isinstance(asked, Mapping) and bool(asked.get("gain"))
     counted = np.repeat(
         [scaled or e.kind != "gain" or e in corrected for e in effects],

@@ -43,7 +43,7 @@ class UncorrectedLog:
     """A log and a robot before anything was corrected."""
 
     base: BaseParameters
-    chosen: Mapping[str, Any]  #: `feasid.options.tables.FitOptions`, completed.
+    options: Mapping[str, Any]  #: `feasid.options.tables.FitOptions`, all of them.
     runs: tuple[Run, ...]
     cutoff: float
     reduced: Reduced  #: the log as it was reduced.
@@ -75,14 +75,14 @@ class UncorrectedLog:
 
     def with_robot(self, robot: Robot) -> UncorrectedLog:
         """The log, reduced anew for a robot with other joint terms."""
-        base = base_parameters(robot, measured=self.chosen["measured"])
+        base = base_parameters(robot, measured=self.options["measured"])
         reduced = reduce_tasks(self.tasks, base, keep=True).with_shifted_torques(self.delay)
         return replace(self, base=base, reduced=reduced, estimator=self.estimator.on(base))
 
     @property
     def joints(self) -> tuple[int, ...]:
         """Joints whose torques were measured."""
-        measured, names = self.chosen["measured"], self.base.robot.joints
+        measured, names = self.options["measured"], self.base.robot.joints
         return tuple(j for j, n in enumerate(names) if measured is None or n in measured)
 
     @property
@@ -109,7 +109,7 @@ def corrected_equations(
     robot = correction.correct_robot(base.robot)
     runs = [correction.correct_run(r, base.robot) for r in setup.runs]
     if robot is not base.robot:
-        base = base_parameters(robot, measured=setup.chosen["measured"])
+        base = base_parameters(robot, measured=setup.options["measured"])
     if before is not None and base is before.base:
         rows = before.rows.of_runs(runs)
     else:
@@ -189,12 +189,12 @@ class CorrectedLog:
         return out
 
 
-def has_rows(tasks: Sequence[LogTask], robot: Robot, chosen: Mapping[str, Any]) -> bool:
+def has_rows(tasks: Sequence[LogTask], robot: Robot, options: Mapping[str, Any]) -> bool:
     """Whether logs can be searched row by row, as far as options and robot tell."""
     plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
     in_memory = all(isinstance(t.source, Recording) and not t.source.streamed for t in tasks)
-    filtered = chosen["filtering"] == "equations" and chosen["cutoff"] is not False
-    known = chosen["prior"] is not None  # without one the search has no covariance
+    filtered = options["filtering"] == "equations" and options["cutoff"] is not False
+    known = options["prior"] is not None  # without one the search has no covariance
     return plain and known and in_memory and filtered and not robot_floats(robot)
 
 
@@ -202,7 +202,7 @@ def make_uncorrected_log(
     tasks: Sequence[LogTask],
     described: Robot,
     reduced: Reduced,
-    chosen: Mapping[str, Any],
+    options: Mapping[str, Any],
     estimator: Estimator,
     delay: float,
 ) -> UncorrectedLog | None:
@@ -211,7 +211,7 @@ def make_uncorrected_log(
     if not reduced.strata or reduced.samples > MOST_SAMPLES:
         return None
     recorded = [(t.source, t.options) for t in tasks if isinstance(t.source, Recording)]
-    torque = True if chosen["measured"] is None else chosen["measured"]
+    torque = True if options["measured"] is None else options["measured"]
     motions = [log.motion(robot, torque=torque, **own) for log, own in recorded]
     runs = tuple(run for motion in motions for run in motion.runs)
     if not motions[0].cutoff or any(run.free is not None for run in runs):
@@ -220,7 +220,7 @@ def make_uncorrected_log(
     coarse = [b or m for b, m in zip(moved, motions, strict=True)] if any(moved) else []
     blurred = tuple(run for motion in coarse for run in motion.runs)
     cutoff, fitted = motions[0].cutoff, (reduced, estimator, delay)
-    return UncorrectedLog(base, chosen, runs, cutoff, *fitted, described, blurred, tasks)
+    return UncorrectedLog(base, options, runs, cutoff, *fitted, described, blurred, tasks)
 
 
 BIASED = 1.0
@@ -235,7 +235,7 @@ def resolution_bias(trial: CorrectedLog) -> tuple[Array, list[Note]]:
     ``calibration=None`` asks for no such correction, and a note where it matters.
     """
     setup, robot = trial.setup, trial.base.robot
-    if not setup.blurred or setup.chosen["calibration"] is None:
+    if not setup.blurred or setup.options["calibration"] is None:
         return np.zeros((robot.size, 0)), []
     runs: list[Run] = [trial.correction.correct_run(run, robot) for run in setup.blurred]
     known = trial.rows

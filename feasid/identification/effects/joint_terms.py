@@ -38,7 +38,8 @@ ABRUPT = (
 )
 
 CONDITIONAL = (
-    "standard errors ignore the uncertainty of this choice: those of the chosen terms are too small"
+    "standard errors ignore the uncertainty of this choice: those of the selected terms are too "
+    "small"
 )
 """The same log selects a term and estimates its value, so a selected term looks too large."""
 

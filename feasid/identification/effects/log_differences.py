@@ -260,15 +260,15 @@ def _candidates(
         for body, ten in zip(robot.bodies, robot.inertial_columns, strict=True)
     ]
     for joint in dict.fromkeys(name for name, symbol in names if symbol in _FRICTION):
-        chosen = [i for i, n in enumerate(names) if n[0] == joint and n[1] in _FRICTION]
-        unit, columns = WIDE * DAILY["friction"], K[:, chosen]
+        terms = [i for i, n in enumerate(names) if n[0] == joint and n[1] in _FRICTION]
+        unit, columns = WIDE * DAILY["friction"], K[:, terms]
         # Each term may change by a share of all friction: the fit may have put it into the others.
         inner = columns.T @ gram @ columns
         sizes = np.sqrt(np.maximum(np.diag(inner), 1e-12 * np.max(inner) + 1e-300))
-        torque = np.sqrt(max(float(delta[chosen] @ inner @ delta[chosen]), 0.0))
-        units[chosen] = np.maximum(torque / sizes, 1e-9)
-        usual = delta[chosen] / units[chosen]
-        columns = padded(unit * columns * units[chosen])
+        torque = np.sqrt(max(float(delta[terms] @ inner @ delta[terms]), 0.0))
+        units[terms] = np.maximum(torque / sizes, 1e-9)
+        usual = delta[terms] / units[terms]
+        columns = padded(unit * columns * units[terms])
         out.append(_Candidate("friction", joints.get(joint, joint), columns, unit, usual))
     for i, (joint, symbol) in enumerate(names):
         if symbol in _OFFSET:
@@ -376,16 +376,16 @@ class _Comparison:
         normal[: self.size, : self.size] = self.pull
         maps = []
         for k, gram in enumerate(grams):
-            chosen, at = np.zeros((self.width, size)), common.shape[1]
-            chosen[:, :at] = common
+            mapping, at = np.zeros((self.width, size)), common.shape[1]
+            mapping[:, :at] = common
             for log, candidate in active:
                 width = candidate.columns.shape[1]
                 if log == k:
-                    chosen[:, at : at + width] = candidate.columns
+                    mapping[:, at : at + width] = candidate.columns
                 at += width
-            normal += chosen.T @ gram[:-1, :-1] @ chosen
-            right += chosen.T @ gram[:-1, -1]
-            maps.append(chosen)
+            normal += mapping.T @ gram[:-1, :-1] @ mapping
+            right += mapping.T @ gram[:-1, -1]
+            maps.append(mapping)
         normal[range(self.size, size), range(self.size, size)] += 1.0
         scale = np.sqrt(np.diag(normal))
         inverse = np.linalg.pinv(normal / np.outer(scale, scale), hermitian=True)
@@ -559,13 +559,13 @@ class _Comparison:
     def changes(self, log: int) -> Array:
         """Friction, offset and gain of a log's joints around the common fit, (dof, 3, 2)."""
         joints, gram = self.base.robot.coordinates, self.grams[log]
-        chosen = [c for c in self.candidates if c.kind in CHANGES and c.place in joints]
+        changes = [c for c in self.candidates if c.kind in CHANGES and c.place in joints]
         # One factor for all friction of a joint: few seconds hardly tell its parts apart.
-        columns = np.stack([c.columns @ c.usual for c in chosen], axis=1)
-        inverse = np.linalg.inv(columns.T @ gram[:-1, :-1] @ columns + np.eye(len(chosen)))
+        columns = np.stack([c.columns @ c.usual for c in changes], axis=1)
+        inverse = np.linalg.inv(columns.T @ gram[:-1, :-1] @ columns + np.eye(len(changes)))
         values = inverse @ (columns.T @ gram[:-1, -1])
         out = np.full((self.dof, len(CHANGES), 2), np.nan)
-        for k, c in enumerate(chosen):
+        for k, c in enumerate(changes):
             size = np.array([values[k], np.sqrt(inverse[k, k])]) * c.unit
             size = size + (0.0 if c.kind == "offset" else [1.0, 0.0])
             out[joints.index(c.place), CHANGES.index(c.kind)] = size

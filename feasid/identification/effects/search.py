@@ -76,32 +76,32 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """Normal equations of all data but a fold, solved for the chosen columns.
+    """Normal equations of all data but a fold, solved for the entered columns.
 
-    A candidate's columns X leave X - W B behind the chosen columns W, the residual e - W b.
+    A candidate's columns X leave X - W B behind the entered columns W, the residual e - W b.
     """
 
     left: GramSum  #: Of all other data.
     held: GramSum  #: Of the fold itself.
     blocks: Places  #: Of the fold.
-    cross: Array  #: Products of the chosen columns with those of candidates, (use, columns).
+    cross: Array  #: Products of the entered columns with those of candidates, (use, columns).
     solved: Array  #: [B, b], (use, columns + 1)
-    seen: Array  #: Products of the chosen columns with them in the fold.
-    filled: Array  #: Products of all chosen columns in the fold, times [B, b].
+    seen: Array  #: Products of the entered columns with them in the fold.
+    filled: Array  #: Products of all entered columns in the fold, times [B, b].
 
 
 class _Folds:
-    """Held-out errors of candidates in addition to the chosen effects, fold by fold."""
+    """Held-out errors of candidates in addition to the entered effects, fold by fold."""
 
     def __init__(
         self,
         grams: BlockGrams,
-        chosen: Sequence[EffectAt],
+        effects: Sequence[EffectAt],
         timed: bool,
         candidates: Iterable[Group],
     ) -> None:
         self.grams, fold = grams, grams.fold_of(timed)
-        self.use, total = np.r_[np.arange(grams.nb), grams.columns(chosen)], grams.total
+        self.use, total = np.r_[np.arange(grams.nb), grams.columns(effects)], grams.total
         self.columns = np.unique(grams.columns([m for group in candidates for m in group]))
         wide = np.r_[self.columns, grams.residual]
         self.folds = []
@@ -184,7 +184,7 @@ class EffectSearch:
     """The search on the Gram matrices of one log; `run` does it."""
 
     def __init__(self, grams: BlockGrams) -> None:
-        self.grams, self.chosen = grams, list[EffectAt]()
+        self.grams, self.effects = grams, list[EffectAt]()
         self.entered: list[Candidate] = []
         self.tried: dict[Group, Candidate] = {}
 
@@ -214,24 +214,24 @@ class EffectSearch:
 
         Returns those that entered, in order, then all others that were tried.
         """
-        self.grams.weigh(self.chosen)
+        self.grams.weigh(self.effects)
         for _ in range(MOST_ENTRIES):
             best = self._round()
             if best is None:
                 break
             self.entered.append(best)
-            self.chosen += best.effects
-            self.grams.weigh(self.chosen)
+            self.effects += best.effects
+            self.grams.weigh(self.effects)
             if best.effect.name == stop_at:
                 break
         self._remove_impossible()
-        others = [c for key, c in self.tried.items() if not {*key} & {*self.chosen}]
+        others = [c for key, c in self.tried.items() if not {*key} & {*self.effects}]
         return (*sorted(self.entered, key=lambda c: not c.entered), *others)
 
     def _remove_impossible(self) -> None:
         """Give all that entered their values; signs that later entries turned leave."""
         while True:
-            values, deviations = self.grams.values(self.chosen)
+            values, deviations = self.grams.values(self.effects)
             self.entered = [
                 replace(
                     c,
@@ -249,16 +249,16 @@ class EffectSearch:
             why = "its sign is impossible together with later entries"
             for gone in filter(None, (c.part(turned) for c in self.entered)):
                 self.tried[gone.effects] = Candidate(gone.effects, gone.gain, why=why)
-            self.chosen = [e for e in self.chosen if e not in turned]
-            self.entered = [*filter(None, (c.part(self.chosen) for c in self.entered))]
+            self.effects = [e for e in self.effects if e not in turned]
+            self.entered = [*filter(None, (c.part(self.effects) for c in self.entered))]
 
     def _candidates(self) -> Iterator[Group]:
         """Every effect that may still enter, at each joint and at all joints at once."""
-        taken = Counter((m.kind, m.joint) for m in self.chosen)
+        taken = Counter((m.kind, m.joint) for m in self.effects)
         groups: dict[tuple[str, float], list[EffectAt]] = {}
         for m in self.grams.items:
             most = len(RIPPLE) // 2 if m.kind == "ripple" else 1
-            if taken[m.kind, m.joint] < most and m not in self.chosen:
+            if taken[m.kind, m.joint] < most and m not in self.effects:
                 groups.setdefault((m.kind, m.number), []).append(m)
         for group in groups.values():
             if len({m.joint for m in group}) == len(group) > 1:
@@ -268,7 +268,7 @@ class EffectSearch:
     def _round(self) -> Candidate | None:
         """The best candidate that passes the rule, or a feature that does with another sign."""
         offered = {t: [g for g in self._candidates() if is_timed(g) is t] for t in (False, True)}
-        folds = {t: _Folds(self.grams, self.chosen, t, own) for t, own in offered.items()}
+        folds = {t: _Folds(self.grams, self.effects, t, own) for t, own in offered.items()}
 
         def scores(timed: bool, groups: Sequence[Group]) -> list[tuple[float, Group]]:
             """What each saves, with less for what no fit models and for further coefficients."""
@@ -301,6 +301,6 @@ class EffectSearch:
         """The joints at which an effect has a sign that it can have."""
         if not group[0].effect.positive:
             return group, ""
-        values, _ = self.grams.values([*self.chosen, *group])
+        values, _ = self.grams.values([*self.effects, *group])
         own = tuple(m for m in group if values[m].sum() > 0)
         return own, "" if own else "its sign is impossible"

@@ -270,7 +270,7 @@ def remaining_delay(trial: CorrectedLog, delay: Delay) -> Delay:
 def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]:
     """Everything that is looked for in a log."""
     setup, joints, robot = trial.setup, trial.rows.joints, trial.base.robot
-    widths = usual_widths(setup.chosen["calibration"], setup.sample_time)
+    widths = usual_widths(setup.options["calibration"], setup.sample_time)
     out = [m for m in correctable_effects(setup, widths) if m.kind != "warm-up"]
     if widths and setup.seconds:
         out += [EffectAt("warm-up", j, setup.seconds * w) for w in WARM_TIMES for j in joints]
@@ -350,7 +350,7 @@ def select_effects(
     """Search a log around its plain fit for everything that may enter, without `barred` kinds."""
     plain = CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
     trial, delay, delays = plain, EffectAt("delay"), list[Candidate]()
-    asked = setup.chosen["calibration"]
+    asked = setup.options["calibration"]
     gains = isinstance(asked, Mapping) and bool(asked.get("gain"))
     while True:
         offered = [e for e in offered_effects(trial, words) if e.kind not in barred]

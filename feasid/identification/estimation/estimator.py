@@ -90,7 +90,7 @@ class Estimator:
 
     @classmethod
     def from_options(cls, base: BaseParameters, options: Mapping[str, Any]) -> Estimator:
-        """The estimator of these completed `feasid.options.tables.FitOptions`."""
+        """The estimator of these `feasid.options.tables.FitOptions`."""
         limits = dict(select_options(SetOptions, options))
         prior, robot = priors.find_prior(options["prior"]), base.robot
         feasible = feasible_set(robot, **limits)
@@ -246,8 +246,8 @@ class Estimator:
 
         `noise`: default the kept one, else that of the log.
         """
-        chosen = noise or self.noise or estimate_noise(reduced)[0]
-        return CrossValidation(self.base, reduced, chosen, self._fold_solver(reduced, chosen))
+        noise = noise or self.noise or estimate_noise(reduced)[0]
+        return CrossValidation(self.base, reduced, noise, self._fold_solver(reduced, noise))
 
     def _fold_solver(self, reduced: Reduced, noise: Noise) -> FoldSolver:
         """Standard parameters from whitened triangles of parts of a log."""
@@ -303,7 +303,7 @@ class Estimator:
 
     @property
     def _known_weight(self) -> float:
-        """The prior's weight, where it is not chosen from the log."""
+        """The prior's weight, where it is not taken from the log."""
         assert isinstance(self.prior_weight, int | float)  # kept, or made for comparison
         return float(self.prior_weight)
 

@@ -35,7 +35,7 @@ set."""
 
 COVARIANCE_WEIGHT = 1.0
 """Standard deviations assume that the reference is a draw of at most this weight: one weight for
-all bodies is too large for the few whose description is worst (chosen in simulation). Errors on
+all bodies is too large for the few whose description is worst (set by simulation). Errors on
 other motions that it predicts cover the real ones within 1.25 times in nine of ten splits of real
 logs, as weights of 0.03 to 0.3 do; their median is 1.25 times the real error, at 0.3 1.4 times, at
 0.1 1.8 times."""

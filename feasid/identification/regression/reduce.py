@@ -95,7 +95,7 @@ def reduce(
         A folder that keeps the result of each log. Interrupted work continues from there, with
         bit-identical results.
     **options
-        An automatic cut-off is chosen from the first log.
+        An automatic cut-off is taken from the first log.
 
     Returns
     -------
@@ -180,27 +180,29 @@ def _each_log(data: Any) -> Iterator[Source]:
         yield data if isinstance(data, Reduced) else Recording.from_source(data)
 
 
-def complete_filter_options(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
-    """Options of a fit, completed with what is filtered: the equations, unless filtering is off."""
-    if chosen.get("filtering") is not None:
-        return dict(chosen)
-    said = "signals" if chosen.get("cutoff") is False else "equations"
-    return check_options(FitOptions, {**chosen, "filtering": said}, function)
+def complete_filter_options(options: Mapping[str, Any], function: str) -> dict[str, Any]:
+    """Options of a fit with what is filtered: the equations, unless filtering is off."""
+    if options.get("filtering") is not None:
+        return dict(options)
+    said = "signals" if options.get("cutoff") is False else "equations"
+    return check_options(FitOptions, {**options, "filtering": said}, function)
 
 
-def candidate_terms(chosen: Mapping[str, Any]) -> CandidateTerms | None:
-    """The friction terms that may be chosen among later; None where nothing can be."""
-    return CandidateTerms(chosen.get("candidates")) if chosen["filtering"] == "equations" else None
+def candidate_terms(options: Mapping[str, Any]) -> CandidateTerms | None:
+    """The friction terms that may be selected later; None where nothing can be."""
+    return (
+        CandidateTerms(options.get("candidates")) if options["filtering"] == "equations" else None
+    )
 
 
 def find_measured_joints(
-    sources: Sequence[Source], robot: Robot, chosen: Mapping[str, Any]
+    sources: Sequence[Source], robot: Robot, options: Mapping[str, Any]
 ) -> tuple[Sequence[str] | None, list[Note]]:
     """The joints that are stated as measured, or else those whose torques the first log holds.
 
     None for all of them, and where reduced data cannot tell; the note names the others, and why.
     """
-    measured: Sequence[str] | None = chosen.get("measured")
+    measured: Sequence[str] | None = options.get("measured")
     if measured is not None:
         return measured, []
     for log in sources:
@@ -210,7 +212,7 @@ def find_measured_joints(
                 return None, []
             return tuple(j for j, own in zip(robot.joints, there, strict=True) if own), []
         try:
-            missing = find_missing_torques(log, robot, chosen.get("columns"), chosen.get("topic"))
+            missing = find_missing_torques(log, robot, options.get("columns"), options.get("topic"))
         except FeasidError:
             continue  # reported with its name when its turn comes
         if not missing:

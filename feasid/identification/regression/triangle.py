@@ -8,7 +8,7 @@ has its own triangle,
 (eq. (64)-(70) of Sousa and Cortesao (2014)), updated in place, chunk after chunk, by Householder
 reflections of a triangle on top of a block (LAPACK ``tpqrt``). Reductions of two logs add: the
 triangle of the stacked triangles is that of the stacked logs. So streams, many files, cores and
-clusters are one and the same code, and weights per joint can be chosen later without reading the
+clusters are one and the same code, and weights per joint can be set later without reading the
 log again.
 """
 

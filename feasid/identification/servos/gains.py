@@ -102,9 +102,9 @@ class ServoFit:
         """From the row of a command to its effect, by the log's clock [s]."""
         return self.servo.delay
 
-    def log_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    def log_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options with which the log's commands are read as torques."""
-        return {"servo": self.servo, "cutoff": chosen["cutoff"] or CUTOFF}
+        return {"servo": self.servo, "cutoff": options["cutoff"] or CUTOFF}
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -258,20 +258,20 @@ class ServoFit:
         return doubts
 
 
-def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any]) -> ServoFit:
+def identify_servo(logs: Sequence[Any], robot: Robot, options: Mapping[str, Any]) -> ServoFit:
     """Gains and delay of the servos behind logs of positions and commands.
 
-    `chosen`: `feasid.options.tables.FitOptions`, completed. Raises InputError, LogError,
+    `options`: `feasid.options.tables.FitOptions`, all of them. Raises InputError, LogError,
     NotEnoughDataError: what is wrong with the log, or that a servo does more than is modelled, by
     name.
     """
-    model = _require_model(robot, chosen)
+    model = _require_model(robot, options)
     base = base_parameters(model)
-    law = str(chosen["command"])
-    data = [ServoRows.from_logs(logs, base, law, chosen)]
-    if chosen["loaded"] is not None:
-        shift = load_parameters(base, chosen["load"])
-        data.append(ServoRows.from_logs(open_sources(chosen["loaded"]), base, law, chosen, shift))
+    law = str(options["command"])
+    data = [ServoRows.from_logs(logs, base, law, options)]
+    if options["loaded"] is not None:
+        shift = load_parameters(base, options["load"])
+        data.append(ServoRows.from_logs(open_sources(options["loaded"]), base, law, options, shift))
     # Reject commands that do not determine gains.
     rows = data[0]
     for j, joint in enumerate(rows.robot.joints if law == "position" else ()):
@@ -303,20 +303,20 @@ def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any])
         else:
             continue
         raise LogError(text, joint=joint, column=column)
-    problem = GainProblem(base, tuple(data), gain_prior(base, chosen))
-    best, tried = problem.choose(law, chosen["servo_terms"])
+    problem = GainProblem(base, tuple(data), gain_prior(base, options))
+    best, tried = problem.choose(law, options["servo_terms"])
     if law == "position" and (_is_late(best) or _misfit(problem, best).max() > LIMITED):
         limits = find_limits(data[0])
         if limits is not None:
             limited = replace(problem, limits=limits)
-            other, others = limited.choose(law, chosen["servo_terms"])
+            other, others = limited.choose(law, options["servo_terms"])
             if other.equations.noise_score < best.equations.noise_score:
                 problem, best, tried = limited, other, others
     _refuse_unexplained(problem, best)
     return _servo_fit(problem, best, find_rival(best, tried))
 
 
-def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
+def _require_model(robot: Robot, options: Mapping[str, Any]) -> Robot:
     """The robot with the joint terms that the gains are identified with."""
     if (
         robot.dof != len(robot.bodies)
@@ -329,29 +329,29 @@ def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
             "measured torques"
         )
     for name in ("measured", "transmission"):
-        if chosen[name] is not None:
+        if options[name] is not None:
             raise InputError(
                 f"{name} applies to torques, and command to logs without: leave it out", option=name
             )
-    if chosen["delay"]:
+    if options["delay"]:
         raise InputError("the delay of commands is identified: leave delay out", option="delay")
-    if chosen["servo"] is not None:
+    if options["servo"] is not None:
         raise InputError(
             "servo= states the gains that command= identifies: pass one of them", option="servo"
         )
-    if (chosen["loaded"] is None) != (chosen["load"] is None):
+    if (options["loaded"] is None) != (options["load"] is None):
         raise InputError(
             "a known load needs both loaded= (a log with it) and load= (its parameters)"
         )
-    if chosen["filtering"] != "equations":
+    if options["filtering"] != "equations":
         raise InputError("commands need filtered equations: leave filtering and cutoff=False out",
                          option="filtering")  # fmt: skip
-    if chosen["drive_inertia"] is False:  # the gain takes its place, and the fit looks good
+    if options["drive_inertia"] is False:  # the gain takes its place, and the fit looks good
         raise InputError(
             "gains of commands are wrong without drive inertia: leave drive_inertia=False out",
             option="drive_inertia",
         )
-    model, _ = with_fit_terms(robot, chosen["friction"], chosen["drive_inertia"])
+    model, _ = with_fit_terms(robot, options["friction"], options["drive_inertia"])
     damped = {joint for d in model.drives if "fv" in d.symbols for joint in d.coupling}
     if lacking := [joint for joint in model.joints if joint not in damped]:
         raise InputError(f"joint {lacking[0]!r} has no viscous friction, which holds the servo's "

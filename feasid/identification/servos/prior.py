@@ -43,7 +43,7 @@ LARGE_MOMENT = 5.0
 """Gravity moment [N m] from which the scale is proposed half a metre from the axis."""
 
 
-def gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
+def gain_prior(base: BaseParameters, options: Mapping[str, Any]) -> GainPrior:
     """Knowledge from the description and the options.
 
     Raises InputError: a joint or standard deviation is impossible, or nothing fixes the common
@@ -52,16 +52,16 @@ def gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
     robot = base.robot
     known = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
     trusted = {}
-    for joint, (kp, deviation) in (chosen["gains"] or {}).items():
+    for joint, (kp, deviation) in (options["gains"] or {}).items():
         if joint not in robot.joints or not (kp > 0 and deviation > 0):
             text = (f"gains of {joint!r} must be (kp, relative deviation), both above zero, of a "
                     f"joint among {', '.join(robot.joints)}")  # fmt: skip
             raise InputError(text, option="gains")
         trusted[robot.joints.index(joint)] = float(kp), float(deviation)
     weighed = {
-        "a known load": chosen["loaded"] is not None,
+        "a known load": options["loaded"] is not None,
         "trusted gains": bool(trusted),
-        "moments that were weighed": bool(chosen["moments"]),
+        "moments that were weighed": bool(options["moments"]),
     }
     by = [what for what, given in weighed.items() if given]
     if not known and not by:
@@ -70,7 +70,7 @@ def gain_prior(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
             "common factor of gains and parameters: give gains=, moments= or loaded= and load="
         )
     unknowns = np.asarray(base.K, dtype=np.float64) if known else np.eye(len(base.independent))
-    rows = [_moment_row(base, *m) for m in chosen["moments"] or ()]
+    rows = [_moment_row(base, *m) for m in options["moments"] or ()]
     moments = np.array(rows).reshape(-1, len(base.independent) + 1)
     file = {robot.joints.index(j): kp for j, kp in described_gains(robot).items()}
     return GainPrior(

@@ -153,15 +153,15 @@ class ServoRows:
         logs: Iterable[Any],
         base: BaseParameters,
         law: str,
-        chosen: Mapping[str, Any],
+        options: Mapping[str, Any],
         shift: Array | None = None,
     ) -> ServoRows:
         """Rows of all runs of these logs."""
-        options = dict(select_options(LogOptions, chosen))
-        options["cutoff"], options["filtering"] = options["cutoff"] or CUTOFF, "equations"
+        reading = dict(select_options(LogOptions, options))
+        reading["cutoff"], reading["filtering"] = reading["cutoff"] or CUTOFF, "equations"
         stretches: list[_ServoStretch] = []
         for log in logs:
-            stretches += _read_stretches(log, base.robot, law, options)
+            stretches += _read_stretches(log, base.robot, law, reading)
         seconds = sum(len(s.run) / s.run.rate for s in stretches)
         if seconds < LEAST_SECONDS:
             raise NotEnoughDataError(
@@ -172,7 +172,7 @@ class ServoRows:
             (s.run, *(s.commanded_run(lag) for lag in LAGS if law == "position")) for s in stretches
         ]
         columns, made = [int(c) for c in base.independent], []
-        former = RowFormer(base.robot, columns, options["cutoff"])
+        former = RowFormer(base.robot, columns, reading["cutoff"])
         inertial = np.isin(columns, base.robot.inertial_columns)
         for moved in zip(*runs, strict=True):
             at_rest = [replace(r, dq=np.zeros_like(r.q), ddq=np.zeros_like(r.q)) for r in moved]

@@ -40,7 +40,7 @@ class LogReading:
 
     max_bytes: int = MOST_BYTES  #: Files that are or grow larger are refused.
     topic: str | None = None  #: The recording to read from a file with several.
-    joints: Collection[str] = ()  #: Joints of the robot, by which a recording may be chosen.
+    joints: Collection[str] = ()  #: Joints of the robot, by which a recording may be recognised.
     #: How text is written; see `feasid.logs.read.csv.read_csv`.
     csv: Mapping[str, Any] = field(default_factory=dict)
 

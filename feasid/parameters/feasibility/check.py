@@ -64,8 +64,8 @@ def check(
     **options
         As there.
     """
-    chosen = complete_options(CheckOptions, options, "check")
-    consistency, margin, solver = (chosen[k] for k in ("consistency", "margin", "solver"))
+    complete = complete_options(CheckOptions, options, "check")
+    consistency, margin, solver = (complete[k] for k in ("consistency", "margin", "solver"))
     bounds = select_options(BoundOptions, options)
     fitted = getattr(subject, "solution", None)
     if fitted is not None:

@@ -1,4 +1,4 @@
-"""The feasible parameters closest to a target, proven to be so, with the unseen part chosen."""
+"""The feasible parameters closest to a target, proven to be so, and the unseen part."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ and at 1e-5 its gaps of pulls of 1e-6 were up to 0.5."""
 LEAST_SHARE = 1e-3
 """A correction below this share of the distance to the nearest model is not made."""
 
-KEPT = 0.5  #: Fraction of the margin that the chosen full model keeps.
+KEPT = 0.5  #: Fraction of the margin that the full model keeps.
 POOR_GAP = 0.05  #: Gap beyond which even the best answer of all solvers is rejected.
 PULLS = ((1e-7, True), (1e-7, False), (1e-6, True))
 """Pulls towards a generic model, and whether of all parameters, tried until the gap of an answer is

@@ -66,7 +66,7 @@ class LeastSquares:
 
     @cached_property
     def reference(self) -> Reference:
-        """Model towards which undetermined parameters are chosen."""
+        """Model towards which undetermined parameters are drawn."""
         return reference_model(self.base.robot, self.units)
 
     @cached_property
@@ -162,7 +162,7 @@ class FeasibleFit:
 
     @property
     def tie_break(self) -> str:
-        """Model towards which undetermined parameters were chosen.
+        """Model towards which undetermined parameters were drawn.
 
         "description": the description's own inertials; "centre": generic bodies; "mixed": the
         former for the bodies in `bodies_with_reference`.
@@ -225,7 +225,7 @@ def feasible_least_squares(
 
     This is FBPE-OLS, Sousa and Cortesao (2014) eq. (64)-(75), on the triangular factor and as a
     second-order cone, in units of each body. Base parameters do not determine delta; along
-    directions that the data do not determine, the model closest to the reference is chosen (see
+    directions that the data do not determine, the model closest to the reference is taken (see
     `feasid.parameters.feasibility.cone`).
 
     Parameters

@@ -2,7 +2,7 @@
 
 Where no point is inside, the constraints that contradict each other.
 
-Towards the reference the part that data cannot see is chosen.
+Towards the reference the part that data cannot see is taken.
 
 Bodies whose own inertials are usable keep them. The others get a generic one: the unit mass and
 length of `feasid.parameters.feasibility.constraints.units`, spread like a ball about the body
@@ -39,7 +39,7 @@ class Reference:
 
     @property
     def tie_break(self) -> str:
-        """Towards what undetermined parameters are chosen: "description", "centre" or "mixed"."""
+        """Towards what undetermined parameters are drawn: "description", "centre" or "mixed"."""
         if self.from_description.all():
             return "description"
         return "mixed" if self.from_description.any() else "centre"

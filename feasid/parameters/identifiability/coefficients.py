@@ -255,7 +255,7 @@ class Coefficients:
 
     @cached_property
     def independent(self) -> Index:
-        """Columns of the parameters chosen as base, increasing."""
+        """Columns of the parameters taken as base, increasing."""
         return np.setdiff1d(np.arange(self.echelon.run.robot.size), self.dependent)
 
     @cached_property

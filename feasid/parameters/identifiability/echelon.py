@@ -82,8 +82,8 @@ def pivots_from_right(vectors: Array, noise: Array | None = None) -> Mask:
         if todo.size == 0:
             break
     full = np.setdiff1d(np.arange(n), todo)
-    chosen = vectors[full][picked[full]].reshape(-1, k, k)
-    weak = np.linalg.svd(chosen, compute_uv=False)[:, -1] < MIN_PIVOT_SINGULAR_VALUE
+    pivots = vectors[full][picked[full]].reshape(-1, k, k)
+    weak = np.linalg.svd(pivots, compute_uv=False)[:, -1] < MIN_PIVOT_SINGULAR_VALUE
     for i in [*todo, *full[weak]]:  # as good as any: the largest entries
         from scipy.linalg import qr
 
@@ -217,8 +217,8 @@ class Echelon:
         units, roots = list(length**LENGTH_POWER), list(ROOT2)
         rotor = robot.bodies[i].rotor
         if rotor is not None:
-            chosen = robot.rotor_columns(i)
-            columns += range(chosen.start, chosen.stop)
+            place = robot.rotor_columns(i)
+            columns += range(place.start, place.stop)
             units += list(length ** (SYMMETRIC_POWER if rotor.symmetric else LENGTH_POWER))
             view = run.rotor_views[i]
             scale = np.ones(len(rotor.symbols)) if view is None else view.parameter_units

@@ -353,7 +353,7 @@ class RestrictedCoefficients(Coefficients):
 
     @cached_property
     def independent(self) -> Index:
-        """Columns of the parameters chosen as base, increasing."""
+        """Columns of the parameters taken as base, increasing."""
         return np.setdiff1d(self.unknowns.roots, self._dependent_unknowns)
 
     @cached_property

@@ -292,14 +292,14 @@ def _log_curves(
     """
     logs = [("fitted log", log) for log in fitted] + [("test log, not fitted", x) for x in tests]
     drawn = bool(measured_rows(fit.reduced).all())
-    chosen = [(caption, log) for caption, log in logs if drawn and isinstance(log, Recording)]
-    room = POINTS // max(1, 2 * len(chosen) * fit.robot.dof)
+    curves = [(caption, log) for caption, log in logs if drawn and isinstance(log, Recording)]
+    room = POINTS // max(1, 2 * len(curves) * fit.robot.dof)
     return [
         {
             "caption": f"{caption} {Path(log.name).name}".strip(),
             "joints": _torque_curves(PredictedLog.from_fit(fit, log), min(MOST, max(FEWEST, room))),
         }
-        for caption, log in chosen
+        for caption, log in curves
     ]
 
 

@@ -214,7 +214,7 @@ def _verdict_text(fit: FittedModel) -> str:
         f"  margin      {margin:.2e} of the body's own mass and size ({name})",
         f"  repair      least-squares optimum +{100 * fit.optimum.residual_increase:.2g} % "
         "for strict feasibility",
-        f"  full model  chosen towards {towards}",
+        f"  full model  drawn towards {towards}",
     ]
     if not np.isnan(fit.price):
         lines[-1] += ","

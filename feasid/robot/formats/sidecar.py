@@ -117,7 +117,7 @@ def with_sidecar(
     lock: Mapping[str, float],
     gravity: npt.ArrayLike | None,
 ) -> Robot:
-    """The robot of a file with joints held, completed by the file's sidecar when there is one.
+    """The robot of a file with joints held, with the file's sidecar when there is one.
 
     Gravity is the sidecar's unless the caller gives another. A sidecar that was written for the
     robot with joints held completes that one: they are held where they were, which a note says.
@@ -150,7 +150,7 @@ def with_sidecar(
         )
     try:
         positions = _held_positions(robot, data, lock)
-        completed = _add_parameters(robot.locked(positions) if positions else robot, data)
+        described = _add_parameters(robot.locked(positions) if positions else robot, data)
     except MALFORMED as error:
         raise DescriptionError(
             f"{file} does not fit robot {robot.name!r}: {error}; {how}", path=str(file)
@@ -169,9 +169,9 @@ def with_sidecar(
             f"{file}: in its model joints are held: {', '.join(locked)}; pass sidecar=False to "
             "free them"
         )
-        completed = _with_note(completed, note)
+        described = _with_note(described, note)
     rest = {joint: q for joint, q in lock.items() if joint not in positions}
-    return completed.locked(rest) if rest else completed
+    return described.locked(rest) if rest else described
 
 
 def _with_note(robot: Robot, note: str) -> Robot:

@@ -339,7 +339,7 @@ class RangeEndProver:
     budget: float  #: Largest squared residual.
     units: Sequence[Array]  #: Of the blocks.
     #: Mapping of int to (int, int): for joint terms of either sign the places of two limits, which
-    #: take what is left positive and negative in their column. Without them w is chosen so that
+    #: take what is left positive and negative in their column. Without them w is such that
     #: nothing is left there.
     limits: Mapping[int, tuple[int, int]]
 

@@ -106,9 +106,9 @@ for (const svg of robots) {
   for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => { last = null; });
   svg.addEventListener("keydown", (event) => {
     const moves = { ArrowLeft: [0.2, 0], ArrowRight: [-0.2, 0], ArrowUp: [0, -0.2], ArrowDown: [0, 0.2], "+": [0, 0, 1.25], "-": [0, 0, 0.8], "0": [] };
-    const chosen = moves[event.key];
-    if (!chosen) return;
+    const step = moves[event.key];
+    if (!step) return;
     event.preventDefault();
-    if (chosen.length) move(...chosen); else { view = [...first]; turn(); }
+    if (step.length) move(...step); else { view = [...first]; turn(); }
   });
 }
