@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from feasid.applications.load import load as load
     from feasid.applications.loads.controllers import ControllerPayload as ControllerPayload
     from feasid.applications.loads.payload import Payload as Payload
+    from feasid.applications.loads.payload import WristSensor as WristSensor
     from feasid.applications.loads.payload import payload as payload
-    from feasid.applications.loads.payload import payload_from_wrench as payload_from_wrench
     from feasid.applications.loads.torque_constants import TorqueConstants as TorqueConstants
     from feasid.applications.loads.torque_constants import torque_constants as torque_constants
+    from feasid.applications.loads.wrist import payload_from_wrench as payload_from_wrench
     from feasid.applications.online.acceptance import AcceptanceRules as AcceptanceRules
     from feasid.applications.online.acceptance import OnlineEstimate as OnlineEstimate
     from feasid.applications.online.online_fit import OnlineFit as OnlineFit
@@ -130,12 +131,13 @@ _HOME = {
     "LogStore": "applications.fleet.store",
     "ControllerPayload": "applications.loads.controllers",
     "Payload": "applications.loads.payload",
+    "WristSensor": "applications.loads.payload",
     "Prior": "identification.estimation.priors",
     "GaussianPrior": "identification.estimation.priors",
     "payload": "applications.loads.payload",
     "Samples": "results.export.samples",
     "sample": "results.export.samples",
-    "payload_from_wrench": "applications.loads.payload",
+    "payload_from_wrench": "applications.loads.wrist",
     "simulate": "identification.assessment.simulation",
     "Simulation": "identification.assessment.simulation",
     "TorqueConstants": "applications.loads.torque_constants",

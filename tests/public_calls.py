@@ -14,6 +14,7 @@ from logs import simulate
 from robots import ARM
 
 import feasid
+from feasid.datasets import arm
 
 SAMPLES = 160
 
@@ -245,6 +246,11 @@ class Subjects:
         return feasid.payload(self.simulated(5), self.log, self.robot)
 
     @cached_property
+    def sensor(self):
+        robot = arm.described()
+        return feasid.payload_from_wrench(arm.wrist_log(robot, 0.8, (0.0, 0.0, 0.1)), robot).sensor
+
+    @cached_property
     def set(self):
         return feasid.feasible_set(self.terms, mass={"upper": (0.1, 9.0)})
 
@@ -259,7 +265,7 @@ class Subjects:
             f.compare(robot, robot), f.correct(self.full), f.diagnose(log, self.full),
             f.Finding("code", "warning", "message", "remedy"), self.fit.ranges(["upper.m"]),
             f.check(self.path), f.simulate(self.full, log, horizon=0.1),
-            f.torque_constants(log, self.full),
+            f.torque_constants(log, self.full), self.sensor,
         ]  # fmt: skip
 
     @cached_property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,12 +18,20 @@ from feasid.cli.options import (
     read_robot,
 )
 from feasid.cli.output import add_output, print_json, redirect_sentences, spell_as_arguments
+from feasid.core.arguments import NonNegative
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, read_whole, write_atomically
 from feasid.core.notes import as_json
+from feasid.options.option import Option
 from feasid.options.tables import LoadOptions, LogOptions
 from feasid.robot.inertia import from_mass_com_inertia
+
+CALIBRATION = Option(
+    "with --sensor: largest deviations of its rotation [rad], delay [s] and gain; 0 leaves one out",
+    "usual",
+    annotation=Mapping[Literal["rotation", "delay", "gain"], NonNegative] | Literal["usual"] | None,
+)
 
 
 def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +41,7 @@ def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
     add("--without", nargs="+", metavar="LOG", help="the same without it")
     wrench = "instead: columns of a wrist sensor, force and moment that it exerts on the load"
     add("--sensor", metavar="FX,FY,FZ,TX,TY,TZ", help=wrench)
+    add("--calibration", metavar="KIND=DEVIATION", default="usual", help=CALIBRATION.doc)
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="body or link that carries the load; default the last body")
     add("--controller", metavar="MAKER",
@@ -47,11 +57,14 @@ def run_payload(arguments: argparse.Namespace) -> int:
     """Identify a tool or load, from a log with it and one without, or from a wrist sensor."""
     if bool(arguments.without) == bool(arguments.sensor):
         raise InputError("a load needs a log without it, --without, or the columns of a --sensor")
+    if arguments.without and arguments.calibration != "usual":
+        raise InputError("--calibration needs --sensor")
     inputs = [*arguments.loaded, *(arguments.without or ()), arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, LoadOptions, "feasid payload")
     from feasid.applications.loads.controllers import require_maker
-    from feasid.applications.loads.payload import payload, payload_from_wrench
+    from feasid.applications.loads.payload import payload
+    from feasid.applications.loads.wrist import payload_from_wrench
     from feasid.identification.regression.reduce import open_sources
     from feasid.options.complete import check_options
 
@@ -64,11 +77,16 @@ def run_payload(arguments: argparse.Namespace) -> int:
         if len(arguments.loaded) > 1:
             raise InputError("--sensor takes one log")
         log, channels = arguments.loaded[0], arguments.sensor.split(",")
-        found = payload_from_wrench(log, robot, channels=channels, body=arguments.body, **options)
+        calibration = CALIBRATION.parse("--calibration", arguments.calibration)
+        found = payload_from_wrench(
+            log, robot, channels=channels, body=arguments.body, calibration=calibration, **options
+        )
     else:
         logs = open_sources(arguments.loaded), open_sources(arguments.without)
         found = payload(*logs, robot, body=arguments.body, **options)
     values = {name: getattr(found, name) for name in FOUND}
+    if found.sensor is not None:
+        values["sensor"] = vars(found.sensor)
     with redirect_sentences(arguments.json):
         print(found)  # also where a controller does not get it
         if arguments.controller:

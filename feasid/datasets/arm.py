@@ -107,16 +107,19 @@ def log(robot: Robot, seed: int) -> pd.DataFrame:
 
 
 def wrist_log(robot: Robot, mass: float, centre: tuple[float, float, float]) -> pd.DataFrame:
-    """A slow motion with the forces [N] and moments [N m] that a sensor in the hand measures."""
+    """A slow motion with the forces [N] and moments [N m] that a sensor in the hand measures.
+
+    The load is a point mass, so that forces and moments follow from the way of its centre.
+    """
     import pandas as pd
 
     t = np.arange(0, 40, 0.05)
     q = np.sin(np.outer(t, [0.11, 0.17, 0.23])) * [1.0, 0.8, 1.2]
-    wrench = []
-    for row in q:
-        rotation, _ = robot.pose(dict(zip(robot.joints, row, strict=True)))["hand"]
-        force = mass * rotation.T @ [0, 0, 9.81]
-        wrench.append([*force, *np.cross(centre, force)])
+    hand = [robot.pose(dict(zip(robot.joints, row, strict=True)))["hand"] for row in q]
+    way = np.array([position + rotation @ centre for rotation, position in hand])
+    push = np.gradient(np.gradient(way, t, axis=0), t, axis=0) - robot.gravity
+    forces = [mass * rotation.T @ a for (rotation, _), a in zip(hand, push, strict=True)]
+    wrench = np.hstack([forces, np.cross(centre, forces)])
     columns = {"t": t} | {f"q_{j}": q[:, k] for k, j in enumerate(robot.joints)}
     names = ("fx", "fy", "fz", "tx", "ty", "tz")
     return pd.DataFrame(columns | dict(zip(names, np.transpose(wrench), strict=True)))

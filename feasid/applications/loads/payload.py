@@ -10,15 +10,7 @@ share the robot's own beta:
 in units of the noise, where delta_L is a consistent body: its pseudo-inertia is positive definite
 (Wensing, Kim and Slotine 2017). Eliminating beta leaves a triangle of ten columns.
 
-A wrist force-torque sensor needs one log only. It measures the force and moment that move the load
-and hold it against gravity. With the load's ten parameters delta_L in the frame of the body that
-carries the sensor, force and moment there are linear,
-
-    f = S(alpha) l + S(omega)^2 l + m a,    n = L alpha + omega x L omega + l x a,
-
-a the acceleration of the frame's origin minus gravity (Siciliano et al. 2009, eq. 7.69), moved to
-the sensor's frame; offsets of its six channels are identified with them. Both sides go through one
-low-pass.
+A load behind a wrist force-torque sensor: `feasid.applications.loads.wrist`.
 """
 
 from __future__ import annotations
@@ -29,12 +21,11 @@ from pathlib import Path
 from typing import Annotated, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.applications.loads import controllers
 from feasid.core.arguments import array, checked, checked_methods
 from feasid.core.arrays import Array
-from feasid.core.errors import InputError, LogError, UselessFitError, name_input
+from feasid.core.errors import InputError, UselessFitError, name_input
 from feasid.core.notes import Note, as_notes
 from feasid.core.progress import step
 from feasid.core.threads import one_thread
@@ -43,20 +34,14 @@ from feasid.identification.estimation.torque_scale import scale_note
 from feasid.identification.prediction import reduce_as_fitted
 from feasid.identification.regression.reduce import Log, open_sources
 from feasid.identification.regression.triangle import Reduced
-from feasid.logs.columns import read_numbers
-from feasid.logs.filters import low_pass
-from feasid.logs.motion import Run
-from feasid.logs.recording import Recording
 from feasid.options.complete import check_options, document_options
-from feasid.options.tables import LoadOptions, LogOptions
+from feasid.options.tables import LoadOptions
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.parameters.identifiability.base import load_columns
 from feasid.results.fit import Fit, fit
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot, find_link
-from feasid.robot.dynamics.kinematics import nodes, propagate
-from feasid.robot.dynamics.newton_euler import WrenchRegressor
 from feasid.robot.formats.fit_robot import resolve_robot
 from feasid.robot.inertia import change_frame, to_mass_com_inertia
 
@@ -83,11 +68,35 @@ UNLIKE, SMALL_ERROR = 2.0, 0.01
 """Factor on the error of the log without the load, and more of the torque, beyond which the log
 with it differs in something else; with one motion logged twice the errors are alike."""
 
-TURNED, LATE = 1.0, 5e-3
-"""Turn of a wrist sensor [deg] and delay [s] from which its load is doubtful, if they are clear."""
 
-WRENCH_LIMITS = {"useless": 0.5, "doubtful": 0.1}
-"""Share of a wrist sensor's variation that the load leaves unexplained, by the level from there."""
+@checked_methods
+@dataclass(frozen=True, eq=False)
+class WristSensor:
+    """How a wrist sensor differs from what is known of it, by a log, with standard deviations."""
+
+    corrected: tuple[str, ...]  #: Of "rotation", "delay", "gain": those that the log shows.
+    rotation: Annotated[Array, array(3, 3)]  #: The sensor's axes in the frame of the body.
+    turn: Annotated[Array, array(3)]  #: Rotation vector from the given axes, in these [rad].
+    turn_std: Annotated[Array, array(3)]  #: See `turn`.
+    delay: float  #: Of the channels after the joints [s].
+    delay_std: float  #: See `delay`.
+    gains: Annotated[Array, array(6)]  #: What channels show of one unit: forces, then moments.
+    gains_std: Annotated[Array, array(6)]  #: With that of a gain which all channels share.
+    offsets: Annotated[Array, array(6)]  #: What the channels show of no load [N, N m].
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What is said of each kind of error."""
+        angle, spread = np.rad2deg([np.linalg.norm(self.turn), np.linalg.norm(self.turn_std)])
+        gains = ", ".join(f"{100 * (g - 1):.1f}" for g in self.gains)
+        return {
+            "rotation": f"turned from its pose by {angle:.2f} degrees (+- {spread:.1g})",
+            "delay": f"{1e3 * self.delay:.1f} ms late (+- {1e3 * self.delay_std:.1g})",
+            "gain": f"off in gains by {gains} % (+- {100 * self.gains_std.max():.1g})",
+        }
+
+    def __repr__(self) -> str:
+        return ", ".join(self.texts[kind] for kind in self.corrected) or "as it was given"
 
 
 @checked_methods
@@ -113,6 +122,7 @@ class Payload:
     #: the log with the load contradicts it.
     level: str = "good"
     reasons: tuple[str, ...] = ()  #: Why it is not good, the gravest first.
+    sensor: WristSensor | None = None  #: What the log shows of a wrist sensor; None without one.
 
     @classmethod
     def from_fit(
@@ -241,7 +251,8 @@ class Payload:
             f"centre of mass  ({centre}) m, +- ({spread})\n  Ixx, Iyy, Izz about it  {inertia}\n  "
             f"error of the loaded log  {before} without the load, {after} with it: the load "
             f"explains {100 * share:.0f} %\n  "
-            f"{self.verified}" + "".join(f"\n!! {text}" for text in warnings)
+            + (f"the sensor  {self.sensor}\n  " if self.sensor is not None else "")
+            + "".join([self.verified, *(f"\n!! {text}" for text in warnings)])
         )
 
 
@@ -303,8 +314,8 @@ def payload(
     try:
         name, added = load_columns(base, body)
         r, rho, beta_of = _eliminate_robot_parameters(reduced, without.reduced, added)
-        covariance, free = least_squares_covariance(r, rho)
-        refuse_negative_mass(free[9], covariance[9, 9], name, "are the logs exchanged?")
+        covariance, inverse = least_squares_covariance(r)
+        refuse_negative_mass(inverse[9] @ rho, covariance[9, 9], name, "are the logs exchanged?")
         solution = fit_feasible_body(r, rho)
         beta = beta_of(solution.delta)
         size = float(np.linalg.norm(reduced.torque_norms))
@@ -367,15 +378,18 @@ def _eliminate_robot_parameters(
     return triangle[size : size + 10, size:-1], triangle[size : size + 10, -1], beta
 
 
-def least_squares_covariance(r: Array, rho: Array) -> tuple[Array, Array]:
-    """Covariance of the seen directions of ten parameters, and their least squares."""
+def least_squares_covariance(r: Array) -> tuple[Array, Array]:
+    """Covariance of parameters (n, n), and their least squares per unit of the rows (n, rows).
+
+    Directions that the rows do not see have a variance of `UNSEEN`, and no estimate.
+    """
     norms = np.linalg.norm(r, axis=0)
     scale = np.where(norms > 0, norms, 1.0)
     U, singular, V = np.linalg.svd(r / scale)
     rank = int(np.sum(singular > SEEN * max(float(singular[0]), 1e-300)))
     inverse, unseen = V[:rank].T / singular[:rank], V[rank:].T
     covariance = (inverse @ inverse.T + UNSEEN * unseen @ unseen.T) / np.outer(scale, scale)
-    return covariance, inverse @ (U[:, :rank].T @ rho) / scale
+    return covariance, inverse @ U[:, :rank].T / scale[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,157 +404,3 @@ def fit_feasible_body(r: Array, rho: Array) -> FeasibleFit:
     """The possible body with the least ``|r delta - rho|``, verified in exact arithmetic."""
     robot = Robot((Body("load", None, motion=np.eye(6)),), name="load")
     return feasible_least_squares(r, rho, _SingleBody(robot, np.eye(10)), feasible_set(robot))
-
-
-CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
-
-CUTOFF = 5.0  #: Low-pass of both sides where the log itself was not filtered [Hz].
-ROWS_PER_HZ = 2.6  #: Rows kept per second and Hz of the cut-off: neighbours say the same.
-
-
-@checked
-@one_thread()
-@step("identifying the load")
-def payload_from_wrench(
-    log: Log,
-    robot: Robot | str | None = None,
-    *,
-    channels: Sequence[str] = CHANNELS,
-    body: str | None = None,
-    rotation: npt.ArrayLike | None = None,
-    position: npt.ArrayLike | None = None,
-    **options: Unpack[LogOptions],
-) -> Payload:
-    """Identify a load from a wrist force-torque sensor.
-
-    Parameters
-    ----------
-    log : DataFrame, mapping of arrays, path or Recording
-        Positions of the joints as in `feasid.logs.frame`, and six columns of the sensor: force and
-        moment that it exerts on the load [N, N m], in its own axes and about its own origin.
-    robot : Robot or path, optional
-    channels : sequence of six str
-        Names of the columns: forces along x, y, z, then moments.
-    body : str, optional
-        The body or link that carries the sensor; the result is in its frame. Default the last body.
-    rotation, position : array_like, shapes (3, 3) and (3,), optional
-        Pose of the sensor in that frame: its axes as columns, its origin [m]. Default the frame
-        itself.
-    **options
-        How the log is read.
-
-    Returns
-    -------
-    Payload
-        The load in the frame of the body; ``residual`` is the error of the sensor's channels
-        without and with the load.
-
-    Raises
-    ------
-    LogError
-        A column is missing.
-    InputError
-        The load has a negative mass, which happens if the sensor has the opposite sign.
-    """
-    recording = Recording.from_source(log)
-    arm = resolve_robot(log, robot)
-    k, link = find_link(arm, body)
-    turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
-    shift = np.zeros(3) if position is None else np.asarray(position, dtype=np.float64)
-    if turn.shape != (3, 3) or shift.shape != (3,) or abs(np.linalg.det(turn) - 1) > 1e-6:
-        raise InputError("rotation must be a (3, 3) rotation matrix and position have 3 entries")
-    motion = recording.motion(arm, torque=False, **options)
-    table = recording.table(arm, options.get("topic"))
-    missing = [c for c in channels if c not in table.columns]
-    if missing or len(channels) != 6:
-        raise LogError(
-            f"the sensor needs six columns, forces then moments; {missing or list(channels)} "
-            f"{'are not in the log' if missing else 'are not six'}: channels="
-        )
-    felt = np.stack([read_numbers(table, c) for c in channels], axis=1)
-    rows, right, slopes = [], [], []
-    for run in motion.runs:
-        if not np.isfinite(felt[run.rows]).all():
-            bad = int(run.rows[int(np.argmin(np.isfinite(felt[run.rows]).all(axis=1)))])
-            raise LogError(f"the sensor has no finite number in row {bad}", row=bad)
-        pose = link.rotation @ turn, link.position + link.rotation @ shift
-        equations = _wrench_regressor(arm, k, run, *pose) @ change_frame(
-            link.rotation, link.position
-        )
-        # Both sides behind the same low-pass, at about as many rows as are independent.
-        cutoff = min(CUTOFF, 0.2 * run.rate)
-        flat = np.concatenate([equations.reshape(len(equations), -1), felt[run.rows]], axis=1)
-        keep = slice(None, None, max(1, round(run.rate / (ROWS_PER_HZ * cutoff))))
-        smooth = low_pass(flat, cutoff, run.rate)
-        slopes.append(run.rate * np.gradient(smooth[:, -6:], axis=0)[keep])
-        rows.append(smooth[keep, :-6].reshape(-1, 6, 10))
-        right.append(smooth[keep, -6:])
-    return _solve_payload(link.name, *map(np.concatenate, (rows, right, slopes)))
-
-
-def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
-    """Six channels per unit of the load's parameters, shape (N, 6, 10)."""
-    tree, columns = nodes(arm), tuple(arm.inertial_columns[k])
-    states = propagate(tree, arm.gravity, run.q.T, run.dq.T, run.ddq.T)
-    node, state = next(x for x in zip(tree, states, strict=True) if x[0].columns == columns)
-    wrench = WrenchRegressor.from_state(state, node, list(range(10)))
-    force, moment = np.zeros((2, 3, 10, len(run)))
-    force[:, 6:] = wrench.linear
-    moment[:, :9] = wrench.angular
-    moment -= np.cross(shift[:, None, None], force, axis=0)
-    both = np.concatenate([np.einsum("ji,jkN->ikN", turn, x) for x in (force, moment)])
-    return np.ascontiguousarray(both.transpose(2, 0, 1))
-
-
-def _set_up_wrong(matrix: Array, felt: Array, slopes: Array, weight: Array, load: Array) -> str:
-    """A turn of the sensor or a delay of its channels that explains what a load leaves."""
-    predicted = (matrix[:, :, 6:] @ load).reshape(-1, 2, 3)
-    turns = [np.cross(axis, predicted).reshape(-1, 6) for axis in np.eye(3)]
-    further = np.stack([*turns, slopes], axis=2)
-    rows = (np.concatenate([matrix, further], axis=2) * weight[:, None]).reshape(-1, 20)
-    norms = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
-    inverse = np.linalg.pinv(rows / norms, rcond=1e-8) / norms[:, None]
-    x = (inverse @ (felt * weight).reshape(-1))[16:]
-    spread = np.linalg.norm(inverse[16:], axis=1)
-    angle, clear = np.rad2deg(np.linalg.norm(x[:3])), np.abs(x) > SURE * spread
-    if angle > TURNED and clear[:3].any():
-        return f"The sensor is turned by about {angle:.2g} degrees from its pose (rotation=)."
-    if abs(x[3]) > LATE and clear[3]:
-        return f"The sensor's channels are about {-1e3 * x[3]:.2g} ms behind the motion."
-    return ""
-
-
-def _solve_payload(body: str, columns: Array, felt: Array, slopes: Array) -> Payload:
-    """Least squares for ten parameters and six sensor offsets, whitened by each channel's noise."""
-    count = len(felt)
-    weight = np.ones(6)
-    for _ in range(3):
-        matrix = np.zeros((count, 6, 16))
-        matrix[:, :, 6:] = columns
-        matrix[:, np.arange(6), np.arange(6)] = 1.0
-        rows = (matrix * weight[:, None]).reshape(-1, 16)
-        right = (felt * weight).reshape(-1)
-        found = np.linalg.lstsq(rows, right, rcond=1e-10)[0]
-        noise = (felt - matrix @ found).std(axis=0)
-        weight = 1.0 / np.maximum(noise, 1e-9 * np.abs(felt).max())
-    triangle = np.asarray(np.linalg.qr(np.c_[rows, right], mode="r"))
-    r, rho = triangle[6:16, 6:16], triangle[6:16, 16]
-    covariance, free = least_squares_covariance(r, rho)
-    refuse_negative_mass(
-        free[9], covariance[9, 9], body, "does the sensor count the other way round?"
-    )
-    fit = fit_feasible_body(r, rho)
-    both = np.array([felt - columns @ fit.delta, felt])
-    left, size = np.linalg.norm((both - both.mean(axis=1, keepdims=True)) * weight, axis=(1, 2))
-    missed = float(left) / max(float(size), 1e-300)
-    load = Payload.from_fit(body, fit, covariance, (1.0, missed))
-    level = next((k for k, least in WRENCH_LIMITS.items() if missed > least), "good")
-    wrong = _set_up_wrong(matrix, felt, slopes, weight, fit.delta)
-    if level == "good" and not wrong:
-        return load
-    reason = wrong or (
-        f"The load explains all but {100 * missed:.0f} % of what the sensor's channels vary by: "
-        "check its pose, its units and the order of the channels."
-    )
-    level = "doubtful" if level == "good" else level
-    return replace(load, level=level, reasons=(reason,))

@@ -1,0 +1,392 @@
+"""A load behind a wrist force-torque sensor, and what of the sensor differs from what is known.
+
+The sensor measures the force and moment that move the load and hold it against gravity. With the
+load's ten parameters delta_L in the frame of the body that carries the sensor, both are linear,
+
+    f = S(alpha) l + S(omega)^2 l + m a,    n = L alpha + omega x L omega + l x a,
+
+a the acceleration of the frame's origin minus gravity (Siciliano et al. 2009, eq. 7.69), moved to
+the sensor's frame: w = W delta_L. A sensor that is turned by R from its pose, whose six channels
+have gains g and offsets b and arrive late by d, shows
+
+    y(t + d) = diag(g) blockdiag(R, R)' W(t) delta_L + b + noise.
+
+This is bilinear. A few Gauss-Newton steps solve it, each linear least squares in b, delta_L and
+increments of the ten errors x = (rotation vector, d, g - 1), after which a triangle in x alone
+remains: y = A x + noise. Errors of a kind are, with even odds, zero or normal with a deviation s of
+any size up to the largest one, ``calibration=``. The evidence of y, with x integrated out,
+
+    log p(y | s) = -log det(I + A S A') / 2 - y' (I + A S A')^-1 y / 2,    S = diag(s^2),
+
+weighs all combinations of s (MacKay 1992, "Bayesian interpolation"). A kind that is not zero with
+a probability of `ENTERS` is corrected by its mean. What may remain of each kind, such as the gain
+that all channels share and no log tells, widens the load's covariance by its second moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal, Unpack
+
+import numpy as np
+import numpy.typing as npt
+from scipy.interpolate import CubicSpline
+
+from feasid.applications.loads.payload import (
+    Payload,
+    WristSensor,
+    fit_feasible_body,
+    least_squares_covariance,
+    refuse_negative_mass,
+)
+from feasid.core.arguments import NonNegative, checked
+from feasid.core.arrays import Array
+from feasid.core.errors import InputError, LogError
+from feasid.core.progress import step
+from feasid.core.threads import one_thread
+from feasid.identification.regression.reduce import Log
+from feasid.logs.columns import read_numbers
+from feasid.logs.filters import low_pass
+from feasid.logs.motion import Run
+from feasid.logs.recording import Recording
+from feasid.options.tables import LogOptions
+from feasid.robot.description import Robot, find_link
+from feasid.robot.dynamics.kinematics import nodes, propagate
+from feasid.robot.dynamics.newton_euler import WrenchRegressor
+from feasid.robot.formats.fit_robot import resolve_robot
+from feasid.robot.inertia import change_frame
+from feasid.robot.rotations import exponential
+
+CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
+
+CUTOFF = 5.0  #: Low-pass of both sides where the log itself was not filtered [Hz].
+
+ROWS_PER_HZ = 1.745
+"""Independent values of filtered white noise per second and Hz of the cut-off: twice the integral
+of 1 / (1 + f^6)^2, the filter's power. At so many rows a second their errors are independent."""
+
+BLOCK = 1.0  #: Means of residuals over so long show noise that is slower than white [s].
+FINEST = 1e-5  #: Least noise over the largest reading: no sensor has more bits, nor do sums of it.
+MARGIN = 0.2  #: Rows this close to the ends of a run are left out; longest delay [s].
+
+ERRORS = {"rotation": slice(0, 3), "delay": slice(3, 4), "gain": slice(4, 10)}
+"""Kinds of a sensor's errors, and their places in x."""
+
+USUAL = {"rotation": 0.1, "delay": 0.03, "gain": 0.03}
+"""Largest deviation of each that is usual: [rad], [s], [1]."""
+
+OCTAVES = 8  #: Deviations that are weighed, each by its size: the largest, half of it, ...
+STEPS, SETTLED = 20, 1e-5  #: Most Gauss-Newton steps; relative change of the load that ends them.
+
+ENTERS, LEAST = 0.99, 0.005
+"""Probability from which an error is corrected, and its least size in units of `USUAL` (0.03
+degrees, 0.15 ms, 0.015 %): what is smaller may be the filters' error, and is only allowed for."""
+
+LIMITS = {"rotation": (0.02, 0.35), "delay": (5e-3, 0.1), "gain": (0.03, 0.2)}
+"""Sizes from which a load is doubtful: of an error that the caller excludes and the log shows, and
+of one after which the set-up is rather another than slightly wrong; a degree is 0.0175 rad."""
+
+WRENCH_LIMITS = {"useless": 0.5, "doubtful": 0.1}
+"""Share of a wrist sensor's variation that the load leaves unexplained, by the level from there."""
+
+
+@checked
+@one_thread()
+@step("identifying the load")
+def payload_from_wrench(
+    log: Log,
+    robot: Robot | str | None = None,
+    *,
+    channels: Sequence[str] = CHANNELS,
+    body: str | None = None,
+    rotation: npt.ArrayLike | None = None,
+    position: npt.ArrayLike | None = None,
+    calibration: Mapping[Literal["rotation", "delay", "gain"], NonNegative]
+    | Literal["usual"]
+    | None = "usual",
+    **options: Unpack[LogOptions],
+) -> Payload:
+    """Identify a load from a wrist force-torque sensor.
+
+    The sensor's rotation from its pose, the delay of its channels and their relative gains are
+    identified with the load where the log shows them, as are its six offsets.
+
+    Parameters
+    ----------
+    log : DataFrame, mapping of arrays, path or Recording
+        Positions of the joints as in `feasid.logs.frame`, and six columns of the sensor: force and
+        moment that it exerts on the load [N, N m], in its own axes and about its own origin.
+    robot : Robot or path, optional
+    channels : sequence of six str
+        Names of the columns: forces along x, y, z, then moments.
+    body : str, optional
+        The body or link that carries the sensor; the result is in its frame. Default the last body.
+    rotation, position : array_like, shapes (3, 3) and (3,), optional
+        Pose of the sensor in that frame: its axes as columns, its origin [m]. Default the frame
+        itself.
+    calibration : mapping of str to float, "usual" or None
+        Largest standard deviations of the sensor's errors: rotation [rad] about each axis, delay
+        [s], gain [1] of each channel. Entries replace the usual ones, 0.1, 0.03 and 0.03; 0
+        excludes an error that you know to be absent. None excludes all.
+    **options
+        How the log is read.
+
+    Returns
+    -------
+    Payload
+        The load in the frame of the body; ``residual`` is the error of the sensor's channels
+        without and with the load, and ``sensor`` what the log shows of the sensor.
+
+    Raises
+    ------
+    LogError
+        A column is missing, or no part of the log is long enough.
+    InputError
+        The load has a negative mass, which happens if the sensor has the opposite sign.
+    """
+    widths = dict.fromkeys(USUAL, 0.0) if calibration is None else dict(USUAL)
+    widths |= calibration.items() if isinstance(calibration, Mapping) else ()
+    recording = Recording.from_source(log)
+    arm = resolve_robot(log, robot)
+    k, link = find_link(arm, body)
+    turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
+    shift = np.zeros(3) if position is None else np.asarray(position, dtype=np.float64)
+    if turn.shape != (3, 3) or shift.shape != (3,) or abs(np.linalg.det(turn) - 1) > 1e-6:
+        raise InputError("rotation must be a (3, 3) rotation matrix and position have 3 entries")
+    motion = recording.motion(arm, torque=False, **options)
+    table = recording.table(arm, options.get("topic"))
+    missing = [c for c in channels if c not in table.columns]
+    if missing or len(channels) != 6:
+        raise LogError(
+            f"the sensor needs six columns, forces then moments; {missing or list(channels)} "
+            f"{'are not in the log' if missing else 'are not six'}: channels="
+        )
+    felt = np.stack([read_numbers(table, c) for c in channels], axis=1)
+    pose = link.rotation @ turn, link.position + link.rotation @ shift
+    to_body = change_frame(link.rotation, link.position)
+    runs = []
+    for run in motion.runs:
+        if not np.isfinite(felt[run.rows]).all():
+            bad = int(run.rows[int(np.argmin(np.isfinite(felt[run.rows]).all(axis=1)))])
+            raise LogError(f"the sensor has no finite number in row {bad}", row=bad)
+        if run.t[-1] - run.t[0] > 2 * MARGIN:
+            equations = _wrench_regressor(arm, k, run, *pose) @ to_body
+            runs.append(_SensorRun.from_samples(run, equations, felt[run.rows]))
+    if not runs:
+        raise LogError(f"no segment of the log is longer than {2 * MARGIN} s: log without gaps")
+    return _identify_load(link.name, tuple(runs), turn, widths)
+
+
+def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
+    """Six channels per unit of the load's parameters, shape (N, 6, 10)."""
+    tree, columns = nodes(arm), tuple(arm.inertial_columns[k])
+    states = propagate(tree, arm.gravity, run.q.T, run.dq.T, run.ddq.T)
+    node, state = next(x for x in zip(tree, states, strict=True) if x[0].columns == columns)
+    wrench = WrenchRegressor.from_state(state, node, list(range(10)))
+    force, moment = np.zeros((2, 3, 10, len(run)))
+    force[:, 6:] = wrench.linear
+    moment[:, :9] = wrench.angular
+    moment -= np.cross(shift[:, None, None], force, axis=0)
+    both = np.concatenate([np.einsum("ji,jkN->ikN", turn, x) for x in (force, moment)])
+    return np.ascontiguousarray(both.transpose(2, 0, 1))
+
+
+# -- equations ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _SensorRun:
+    """Filtered equations of a run: its rows per unit of load, and its channels at any time."""
+
+    columns: Array  #: Shape (N, 6, 10): of a sensor without errors.
+    times: Array  #: Shape (N,): [s].
+    channels: CubicSpline  #: From times to six channels.
+    block: int  #: Number of rows in `BLOCK`.
+
+    @classmethod
+    def from_samples(cls, run: Run, equations: Array, felt: Array) -> _SensorRun:
+        """Both sides behind the same low-pass, at about as many rows as are independent."""
+        cutoff = min(CUTOFF, 0.2 * run.rate)
+        flat = np.concatenate([equations.reshape(len(equations), -1), felt], axis=1)
+        smooth = low_pass(flat, cutoff, run.rate)
+        every = max(1, round(run.rate / (ROWS_PER_HZ * cutoff)))
+        inside = (run.t >= run.t[0] + MARGIN) & (run.t <= run.t[-1] - MARGIN)
+        rows = np.flatnonzero(inside)[::every]
+        columns = smooth[rows, :-6].reshape(-1, 6, 10)
+        channels = CubicSpline(run.t, smooth[:, -6:])
+        return cls(columns, run.t[rows], channels, max(1, round(BLOCK * run.rate / every)))
+
+
+def _linearise(runs: Sequence[_SensorRun], errors: Array, load: Array) -> tuple[Array, Array]:
+    """Derivatives by offsets, load and errors, (N, 6, 26), and the channels, (N, 6)."""
+    felt, slopes = (
+        np.concatenate([run.channels(run.times + errors[3], order) for run in runs])
+        for order in (0, 1)
+    )
+    turn, _ = exponential(np.r_[errors[:3], np.zeros(3)])
+    columns = np.concatenate([run.columns for run in runs]).reshape(-1, 2, 3, 10)
+    turned = np.einsum("ji,ncjk->ncik", turn, columns)
+    wrench, gains = turned @ load, 1.0 + errors[4:]
+    matrix = np.zeros((len(felt), 6, 26))
+    matrix[:, range(6), range(6)] = 1.0
+    matrix[:, :, 6:16] = gains[:, None] * turned.reshape(-1, 6, 10)
+    for axis in range(3):
+        matrix[:, :, 16 + axis] = gains * np.cross(wrench, np.eye(3)[axis]).reshape(-1, 6)
+    matrix[:, :, 19] = -slopes
+    matrix[:, range(6), range(20, 26)] = wrench.reshape(-1, 6)
+    return matrix, felt
+
+
+def _channel_weights(runs: Sequence[_SensorRun], residual: Array, unknowns: int) -> Array:
+    """One over the deviation of each channel's errors, as a motion averages them.
+
+    Where a sensor drifts, means over `BLOCK` vary by more than those of independent rows.
+    """
+    count, variance = len(residual), residual.var(axis=0)
+    parts = np.split(residual, np.cumsum([len(run.times) for run in runs])[:-1])
+    blocks = [
+        part[: len(part) // run.block * run.block].reshape(-1, run.block, 6)
+        for run, part in zip(runs, parts, strict=True)
+    ]
+    sums = np.concatenate([block.sum(axis=1) / np.sqrt(block.shape[1]) for block in blocks])
+    if len(sums) > 2:
+        variance = np.maximum(variance, sums.var(axis=0))
+    largest = max(float(np.abs(run.channels(run.times)).max()) for run in runs)
+    variance *= count / max(count - unknowns / 6, 1.0)
+    return np.asarray(1.0 / np.maximum(np.sqrt(variance), max(FINEST * largest, 1e-300)))
+
+
+def _reduce(matrix: Array, felt: Array, weight: Array) -> Array:
+    """Triangle of whitened equations, the channels last."""
+    rows = np.concatenate([matrix, felt[:, :, None]], axis=2) * weight[:, None]
+    return np.asarray(np.linalg.qr(rows.reshape(-1, rows.shape[2]), mode="r"))
+
+
+# -- the sensor's errors --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _SensorErrors:
+    """Errors of a sensor, as they are corrected, and what is known of them."""
+
+    corrected: tuple[str, ...]  #: Kinds with values other than zero.
+    values: Array  #: Shape (10,).
+    moments: Array  #: Shape (10, 10): second moments about them.
+
+    def sensor(self, rotation: Array, offsets: Array) -> WristSensor:
+        """The sensor with these errors, whose given axes in the body's frame are `rotation`."""
+        turn, delay, gain = (self.values[places] for places in ERRORS.values())
+        spread = np.sqrt(np.diag(self.moments))
+        turned = rotation @ exponential(np.r_[turn, np.zeros(3)])[0]
+        late = float(delay[0]), float(spread[3])
+        gains = 1.0 + gain, spread[4:]
+        return WristSensor(self.corrected, turned, turn, spread[:3], *late, *gains, offsets)
+
+
+def _find_errors(
+    runs: Sequence[_SensorRun], widths: Mapping[str, float]
+) -> tuple[_SensorErrors, Array, Array]:
+    """Errors of the sensor, weights of its channels, and the load, (10,), with all errors free."""
+    spread = np.repeat([widths[kind] for kind in ERRORS], [3, 1, 6])
+    free = np.flatnonzero(spread)
+    errors, load, weight = np.zeros(10), np.zeros(10), np.ones(6)
+    active, places = np.r_[:16, 16 + free], np.arange(len(free))
+    for _ in range(STEPS):
+        matrix, felt = _linearise(runs, errors, load)
+        prior = np.zeros((len(free), 27))
+        prior[places, 16 + free] = 1.0 / spread[free]
+        prior[:, 26] = -errors[free] / spread[free]
+        rows = np.vstack([_reduce(matrix, felt, weight), prior])
+        _, inverse = least_squares_covariance(rows[:, active])
+        answer, before = inverse @ rows[:, 26], load
+        weight = _channel_weights(runs, felt - matrix[:, :, active] @ answer, len(active))
+        load = answer[6:16]
+        errors[free] += answer[16:]
+        errors[3] = np.clip(errors[3], -MARGIN, MARGIN)
+        if np.linalg.norm(load - before) < SETTLED * np.linalg.norm(load):
+            break
+    matrix, felt = _linearise(runs, errors, load)
+    triangle = _reduce(matrix, felt + matrix[:, :, 16:] @ errors, weight)
+    # What offsets and load leave of the errors' columns and of the channels.
+    _, inverse = least_squares_covariance(triangle[:, :16])
+    rows = triangle[:, 16:] - triangle[:, :16] @ (inverse @ triangle[:, 16:])
+    return _weigh_errors(rows[:, :10], rows[:, 10], widths), weight, load
+
+
+def _weigh_errors(matrix: Array, right: Array, widths: Mapping[str, float]) -> _SensorErrors:
+    """Errors by the evidence of ``right = matrix @ errors + noise``, over all their deviations."""
+    steps = 0.5 ** np.arange(OCTAVES)
+    ladders = [[0.0, *(widths[kind] * steps)] for kind in ERRORS]
+    cases = np.array([*product(*ladders)])
+    prior = np.prod([*product([1.0, *(steps / steps.sum())], repeat=len(ERRORS))], axis=1)
+    spreads = np.repeat(cases, [3, 1, 6], axis=1)
+    inner = np.eye(10) + spreads[:, :, None] * (matrix.T @ matrix) * spreads[:, None, :]
+    pull = spreads * (matrix.T @ right)
+    means = np.linalg.solve(inner, pull[:, :, None])[:, :, 0]
+    evidence = (np.einsum("ki,ki->k", pull, means) - np.linalg.slogdet(inner)[1]) / 2
+    weights = prior * np.exp(evidence - evidence.max())
+    means = spreads * means
+    values, corrected = np.zeros(10), list[str]()
+    present = {kind: cases[:, i] > 0 for i, kind in enumerate(ERRORS)}
+    entering = [k for k, rows in present.items() if weights @ rows > ENTERS * weights.sum()]
+    for kind in entering:
+        weights = weights * present[kind]
+    weights = weights / weights.sum()
+    for kind in entering:
+        mean = (weights @ means)[ERRORS[kind]]
+        if np.linalg.norm(mean) > LEAST * USUAL[kind]:
+            values[ERRORS[kind]] = mean
+            corrected.append(kind)
+    away = means - values
+    covariances = spreads[:, :, None] * np.linalg.inv(inner) * spreads[:, None, :]
+    moments = np.einsum("k,kij->ij", weights, covariances + away[:, :, None] * away[:, None, :])
+    return _SensorErrors(tuple(corrected), values, moments)
+
+
+# -- the load -------------------------------------------------------------------------------------
+
+
+def _identify_load(
+    body: str, runs: Sequence[_SensorRun], rotation: Array, widths: Mapping[str, float]
+) -> Payload:
+    """The load behind the corrected sensor, by least squares for it and six offsets."""
+    errors, weight, load = _find_errors(runs, widths)
+    matrix, felt = _linearise(runs, errors.values, load)
+    triangle = _reduce(matrix, felt, weight)
+    covariance, inverse = least_squares_covariance(triangle[:, :16])
+    free = inverse @ triangle[:, 26]
+    refuse_negative_mass(
+        free[15], covariance[15, 15], body, "does the sensor count the other way round?"
+    )
+    slopes = (inverse @ triangle[:, 16:26])[6:]  # of the load by the errors, reversed
+    covariance = covariance[6:, 6:] + slopes @ errors.moments @ slopes.T
+    reduced = _reduce(matrix[:, :, :16], felt, weight)
+    fit = fit_feasible_body(reduced[6:16, 6:16], reduced[6:16, 16])
+    both = np.array([felt - matrix[:, :, 6:16] @ fit.delta, felt])
+    offsets = both.mean(axis=1, keepdims=True)
+    missing, size = np.linalg.norm((both - offsets) * weight, axis=(1, 2))
+    missed = float(missing) / max(float(size), 1e-300)
+    sensor = errors.sensor(rotation, offsets[0, 0])
+    shown = errors if all(widths.values()) else _find_errors(runs, USUAL)[0]
+    texts = shown.sensor(rotation, offsets[0, 0]).texts
+    reasons = [
+        f"The sensor is {texts[kind]}: "
+        + ("check its pose and units." if widths[kind] else "calibration= excludes that.")
+        for kind in shown.corrected
+        if np.abs(shown.values[ERRORS[kind]]).max() > LIMITS[kind][widths[kind] > 0]
+    ]
+    level = next((k for k, least in WRENCH_LIMITS.items() if missed > least), "good")
+    load_behind = Payload.from_fit(body, fit, covariance, (1.0, missed))
+    if not np.isfinite(load_behind.mass_std):
+        level = "useless"
+        reasons.insert(0, "The motion does not determine the load: turn it to where its weight "
+                       "pulls in other directions.")  # fmt: skip
+    elif level != "good":
+        reasons.append(
+            f"The load explains all but {100 * missed:.0f} % of what the sensor's channels vary "
+            "by: check its pose, its units and the order of the channels."
+        )
+    level = "doubtful" if level == "good" and reasons else level
+    return replace(load_behind, level=level, reasons=tuple(reasons), sensor=sensor)
