@@ -17,6 +17,7 @@ from feasid.identification.regression.rows import Rows
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
+from feasid.logs.temperature import friction_change
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 
@@ -39,6 +40,7 @@ def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> p
         both, measured = (fit.test_options(), options), fit.base.experiment.measured_joints
         rows = find_shared_rows(fit.logs, sources, fit.base.robot, both, measured)
     errors.attrs["leakage"] = rows or find_leakage(fit.reduced, reduced)
+    errors.attrs["notes"] = _temperature_notes(reduced.notes)
     return errors
 
 
@@ -115,15 +117,24 @@ def predict_torques(fit: FittedModel, log: Any, options: Mapping[str, Any]) -> p
     motion = recording.motion(fit.robot, torque=False, **options)
     labels = recording.table(fit.robot, options.get("topic")).index
     columns = [f"tau_{c}" for c in motion.coordinates]
+    law = options.get("friction_per_kelvin") or {}
     parts = [
         pd.DataFrame(
-            inverse_dynamics(fit.robot, run.q, run.dq, run.ddq),
+            inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
+            + friction_change(run, law, motion.coordinates),
             index=labels[run.rows],
             columns=columns,
         )
         for run in motion.runs
     ]
-    return pd.concat(parts)
+    torques = pd.concat(parts)
+    torques.attrs["notes"] = _temperature_notes(motion.notes)
+    return torques
+
+
+def _temperature_notes(notes: Sequence[Note]) -> list[Note]:
+    """Notes on temperatures that a log lacks and the model asks for."""
+    return [note for note in notes if note.code == "no-temperature"]
 
 
 def simulate_fit(

@@ -127,22 +127,60 @@ def find_columns(
         layout[kind] = _columns_of_kind(df, prefix, names, matches[kind], required, unused)
     used = [c for kind in si.KINDS for c in layout[kind] if c is not UNMEASURED]
     used += [c for c in (time, run) if c is not None]
+    layout[si.TEMPERATURE] = find_temperatures(df, names, mapping, used)
+    used += {c for c in layout[si.TEMPERATURE] if c is not UNMEASURED}
     _refuse_columns_used_twice(df, used)
     units = {c: u for c, u in df.attrs.get(HEADER_UNITS, {}).items() if c in df.columns}
     return ColumnLayout(names, layout, time, run, numbered, units)
 
 
 def time_column(df: pd.DataFrame) -> Any | None:
-    """The column of times: ``t``, or else the first that is called as times are."""
+    """The column of times: ``t``, or else the first that is called as times are, ``T`` last."""
     called = [c for c in df.columns if isinstance(c, str) and c.lower() in si.TIMES]
-    return min(called, key=lambda c: (c != "t", si.TIMES.index(c.lower())), default=None)
+    order = {c: (c == "T", c != "t", si.TIMES.index(c.lower())) for c in called}
+    return min(called, key=lambda c: order[c], default=None)
+
+
+def find_temperatures(
+    df: pd.DataFrame, names: Sequence[str], mapping: Mapping[str, Any], used: Sequence[Any]
+) -> tuple[Any, ...]:
+    """The column of every coordinate's temperature, or that of the robot; none without any.
+
+    Raises LogError: columns are called as temperatures, and none belongs to a joint, or one has
+    nearly the name of a joint without.
+    """
+    kinds = (si.TEMPERATURE, "T")
+    every = [
+        [find_column(df, kind, names, k, mapping)[0] for kind in kinds] for k in range(len(names))
+    ]
+    columns = [next((c for c in pair if c is not None), None) for pair in every]
+    free = [c for c in df.columns if isinstance(c, str) and c not in (*used, *columns)]
+    common = mapping.get(si.TEMPERATURE, next((c for c in kinds if c in free), None))
+    lacking = [n for n, c in zip(names, columns, strict=True) if c is None]
+    ends = {c: c.partition("_")[2] for c in free if c.startswith(("temperature_", "T_"))}
+    alone = len(lacking) == len(names) and common is None
+    for column, end in ends.items():
+        near = get_close_matches(end, lacking, n=1)
+        if near or alone:
+            key = f"{si.TEMPERATURE}_{(near or lacking)[0]}"
+            raise LogError(
+                f"column {column!r} is called as a joint's temperature, and {end!r} is no joint of "
+                f"the robot, which has {_join_columns(names)}: say whose it is with "
+                f"columns={{{key!r}: {column!r}}}, or give it another name",
+                column=column,
+                joints=tuple(names),
+            )
+    if alone:
+        return ()
+    columns = [common if c is None else c for c in columns]
+    return tuple(UNMEASURED if c is None else c for c in columns)
 
 
 def check_column_mapping(
     df: pd.DataFrame, names: Sequence[str], columns: dict[str, Any]
 ) -> dict[str, Any]:
     """Expand patterns and refuse keys that name nothing or columns that do not exist."""
-    kinds = (*si.KINDS, si.COMMAND)
+    kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE)
     known = ["t", "run", *kinds, *(f"{kind}_{name}" for kind in kinds for name in names)]
     numbers = range(1, len(names) + 1)
     numbered = [f"{kind}_{k}" for kind in kinds for k in numbers]
@@ -152,7 +190,7 @@ def check_column_mapping(
             continue
         if key not in kinds and column not in df.columns:
             column = plain_header(column, names)
-        if key in kinds:
+        if key in kinds and not (key == si.TEMPERATURE and column in df.columns):  # of the robot
             if not isinstance(column, str) or column.count("{}") != 1:
                 raise LogError(
                     f"columns[{key!r}] must be a pattern with one {{}} for the joint, "

@@ -2,7 +2,8 @@
 
 Columns are ``q_<joint>`` and ``tau_<joint>``, optionally ``dq_<joint>`` and ``ddq_<joint>``, by
 joint name or by number from 1; time is a column ``t`` in seconds or the index; a column ``run``
-separates runs. SI units and radians unless `units` says otherwise. What is missing is derived as
+separates runs; ``temperature_<joint>`` or ``T_<joint>``, or one of them for all joints, holds
+degrees C. SI units and radians unless `units` says otherwise. What is missing is derived as
 in section 5.2.2 of Sousa and Cortesao (2014); faults of the log raise errors; `Motion.notes` lists
 what was done.
 """
@@ -10,6 +11,7 @@ what was done.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -30,6 +32,7 @@ from feasid.logs.derivatives import (
 )
 from feasid.logs.motion import ExcludedRows, Motion, Rows, Run, excluded_blocks
 from feasid.logs.raw import Signals, read_raw, refuse_missing_cells, unwrap_angles
+from feasid.logs.temperature import at_one_temperature, smooth_temperatures
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import FloatingOptions, LogOptions, ReadOptions
 from feasid.robot.description import Robot
@@ -122,6 +125,13 @@ def motion_from_signals(
         runs += run
         excluded += left_out
     notes += choice + _derivation_notes(raw, how)
+    if raw.temperature is not None:
+        codes, _ = run_labels(df, raw.layout.run)
+        warmth = smooth_temperatures(t, raw.temperature, codes)
+        runs = [replace(run, temperature=warmth[run.rows]) for run in runs]
+    if law := options["friction_per_kelvin"]:
+        runs, lacking = at_one_temperature(runs, law, raw.layout.coordinates)
+        notes += lacking
     if not runs:
         raise _shortage([len(s.rows) for s in stretches], how, mask)
     if frequency is not None:

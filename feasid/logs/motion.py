@@ -46,6 +46,8 @@ class Run:
     #: Positions and velocities as a controller has them, (N, dof) each: logged ones, or differences
     #: of logged positions. None where the run has no such signals.
     live: tuple[Array, Array] | None = None
+    #: Shape (N, dof): of the joints [degrees C], NaN where the log has none; None without any.
+    temperature: Array | None = None
     #: What was computed of the run and stays with it, such as its equations; of no other run.
     derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -58,7 +60,8 @@ class Run:
             return self
         part = slice(*self.own)
         signals = {k: getattr(self, k)[part] for k in ("rows", "t", "q", "dq", "ddq", "tau")}
-        anchor = self.anchor + self.own[0]
+        anchor, warmth = self.anchor + self.own[0], self.temperature
+        signals["temperature"] = None if warmth is None else warmth[part]
         return replace(self, **signals, anchor=anchor, own=None, live=None)
 
 

@@ -133,6 +133,7 @@ class Signals:
     #: Tuple of (str, ndarray of bool, shape (N,)): rows that are left out, by what is wrong with
     #: them.
     corrupt: tuple[tuple[str, Mask], ...] = ()
+    temperature: Array | None = None  #: Shape (N, dof): degrees C, NaN where there is none.
 
     @property
     def corrupt_rows(self) -> Mask:
@@ -213,8 +214,9 @@ def read_raw(
     if law is not None:
         wrong = (*wrong, *(rows_at_stops(t, values["q"], ends) if len(positions) > 1 else ()))
         values["tau"] = law.torques(robot, t, values["q"], values["tau"])
-    notes += _notes_on_columns(df, layout, units, effort)
-    return Signals(layout, t, values, as_notes(notes), wrong)
+    warmth, ranges = _read_temperatures(df, layout, units, drop=corrupt == "drop")
+    notes += [*ranges, *_notes_on_columns(df, layout, units, effort)]
+    return Signals(layout, t, values, as_notes(notes), wrong, warmth)
 
 
 def _column_of_joint(
@@ -363,6 +365,50 @@ def _read_kind(
     return out
 
 
+POSSIBLE = (-60.0, 200.0)
+"""Temperatures of motors and gears [degrees C]: the insulation of windings ends at 180, and no
+room has 253, the lowest temperature in kelvins."""
+
+
+def _read_temperatures(
+    df: pd.DataFrame, layout: naming.ColumnLayout, units: Mapping[str, Any], *, drop: bool
+) -> tuple[Array | None, list[Note]]:
+    """Temperatures in degrees C, (N, dof), NaN where there are none, and their ranges; else None.
+
+    `drop`: impossible ones are missing cells, and not an error.
+    """
+    columns = layout.columns[si.TEMPERATURE]
+    if not columns:
+        return None, []
+    cells, ranges = np.full((len(df), len(columns)), np.nan), {}
+    for k, (column, joint) in enumerate(zip(columns, layout.coordinates, strict=True)):
+        if column is naming.UNMEASURED:
+            continue
+        header = layout.header_unit(si.TEMPERATURE, k)
+        factor = si.unit_factor(units, si.TEMPERATURE, joint, header)
+        unit = header or units.get(f"{si.TEMPERATURE}_{joint}", units.get(si.TEMPERATURE))
+        cold = si.COLDEST.get(si.standard_unit_spelling(unit), 0.0) if isinstance(unit, str) else 0
+        values = naming.read_numbers(df, column, joint) * factor - cold
+        far = np.isfinite(values) & ((values < POSSIBLE[0]) | (values > POSSIBLE[1]))
+        if far.any() and not drop:
+            row = int(np.argmax(far))
+            raise LogError(
+                f"column {column!r} has {values[row]:.4g} degrees C in row {row}, and motors have "
+                f"{POSSIBLE[0]:g} to {POSSIBLE[1]:g}: state its unit, units={{'{si.TEMPERATURE}': "
+                "'K'}, or 'F'; corrupt='drop' leaves such cells out",
+                joint=joint,
+                column=column,
+                row=row,
+            )
+        values[far] = np.nan
+        cells[:, k] = values
+        if np.isfinite(values).any():
+            ranges[joint] = float(np.nanmin(values)), float(np.nanmax(values))
+    listed = ", ".join(f"{j} {low:.3g} to {high:.3g}" for j, (low, high) in ranges.items())
+    text = f"temperatures [degrees C]: {listed or 'none in any row'}"
+    return cells, [Note(text, "temperatures", ranges=ranges)]
+
+
 def absurdly_large(values: Array) -> Mask:
     """Cells with a number that no physical quantity has."""
     return np.asarray(np.isfinite(values) & (np.abs(values) > LARGEST))
@@ -394,7 +440,7 @@ def _check_units(
         raise _unit_error(layout, wrong)
 
 
-QUANTITIES = {**naming.WORDS, si.COMMAND: "command", "t": "time"}
+QUANTITIES = {**naming.WORDS, si.COMMAND: "command", si.TEMPERATURE: "temperature", "t": "time"}
 
 TICKS = ("tick", "ticks", "count", "counts", "cnt", "inc", "increments", "pulses", "lsb")
 """Units of encoders; the factor is one turn over the number of counts per turn."""

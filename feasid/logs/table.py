@@ -148,7 +148,8 @@ def _split_headers(df: pd.DataFrame, joints: Sequence[str]) -> tuple[list[Any], 
     columns = {*df.columns}
     # Brackets behind a name that is looked for hold a unit even if nobody knows it.
     ends = [*joints, *range(len(joints) + 1)] if joints else []
-    expected = {*si.TIMES, *(f"{kind}_{end}" for kind in (*si.KINDS, si.COMMAND) for end in ends)}
+    kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE, "T")
+    expected = {*si.TIMES, *(f"{kind}_{end}" for kind in kinds for end in ends)}
     names, units = [], {}
     for name in df.columns:
         plain, written = si.split_header(name, joints) if isinstance(name, str) else (name, "")

@@ -16,6 +16,9 @@ KINDS = ("q", "dq", "ddq", "tau")
 COMMAND = "cmd"
 """Kind of the columns that a servo turns into torques, where the log has no torques."""
 
+TEMPERATURE = "temperature"
+"""Kind of the columns of temperatures, which are called ``T_<joint>``, too."""
+
 TIMES = ("t", "time", "times", "timestamp", "timestamps", "stamp")
 """Names of a column of times, in any case of their letters."""
 
@@ -25,6 +28,7 @@ NAMES_OF_KINDS = {
     "ddq": ("ddq", "qdd", "qacc", "acc", "acceleration"),
     "tau": ("tau", "trq", "torque", "torques", "effort", "efforts", "qfrc", "current", "currents"),
     "cmd": ("cmd",),
+    TEMPERATURE: ("temperature", "temperatures", "temp", "temps"),
     "t": TIMES,
 }
 """Words in the names of columns by which a kind is recognised."""
@@ -50,9 +54,13 @@ UNITS: dict[str, dict[str, float]] = {
         **CURRENTS,
     },
     "cmd": {**POSITIONS, **SPEEDS, **CURRENTS},
+    TEMPERATURE: {"C": 1.0, "K": 1.0, "F": 5 / 9},
     "t": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0},
 }
 """Factor to SI per unit; a number instead of a name is taken as the factor itself."""
+
+COLDEST = {"K": 273.15, "F": 160 / 9}
+"""What is subtracted after the factor, for temperatures in degrees C."""
 
 SPELLINGS = {
     **dict.fromkeys(("degs", "degree", "degrees", "°", "º"), "deg"),
@@ -65,6 +73,9 @@ SPELLINGS = {
     **dict.fromkeys(("sec^2", "s2", "ss"), "s^2"),
     **dict.fromkeys(("newtonmeter", "newtonmeters", "newtonmetre", "newtonmetres"), "Nm"),
     **dict.fromkeys(("amp", "amps", "ampere", "amperes"), "A"),
+    **dict.fromkeys(("°c", "ºc", "degc", "celsius", "degreecelsius", "degreescelsius"), "C"),
+    **dict.fromkeys(("°f", "ºf", "degf", "fahrenheit", "degreesfahrenheit"), "F"),
+    **dict.fromkeys(("kelvin", "kelvins"), "K"),
     **{"kgfm": "kgm", "kgfcm": "kgcm", "gfcm": "gcm", "ozfin": "ozin"},
 }
 """Other spellings, in small letters and without separators."""
@@ -139,6 +150,8 @@ def unit_in_name(name: Any, kind: str, joints: Collection[str]) -> str:
 
 def kind_of_name(name: str) -> str:
     """The kind that the words of a column's name say; empty where they say none, or two."""
+    if name.startswith("T_"):
+        return TEMPERATURE
     words = words_of(name)
     first = next((k for k in UNITS if words[:1] == [k]), "")
     kinds = [kind for kind, known in NAMES_OF_KINDS.items() if {*words} & {*known}]
@@ -181,7 +194,7 @@ def unit_factor(
 
 def check_units(units: Mapping[str, Any] | None, coordinates: Sequence[str]) -> None:
     """Refuse units of things that have none."""
-    kinds = (*KINDS, COMMAND)
+    kinds = (*KINDS, COMMAND, TEMPERATURE)
     known = [*UNITS, *(f"{kind}_{name}" for kind in kinds for name in coordinates)]
     for key in units or {}:
         if key not in known:

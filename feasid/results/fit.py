@@ -75,7 +75,8 @@ class Fit(Displayed, FittedModel):
             any low-pass, None where the log's signals were filtered, ``attrs["predicted"]`` the
             error expected for this motion without its torques, None without a prior; see
             `feasid.identification.assessment.evidence.expected_errors`. ``attrs["leakage"]`` is a
-            sentence if the log holds fitted rows or repeats the fitted motion.
+            sentence if the log holds fitted rows or repeats the fitted motion, ``attrs["notes"]``
+            says which temperatures the log lacks: friction is then that at the model's.
 
         Raises
         ------
@@ -97,7 +98,8 @@ class Fit(Displayed, FittedModel):
         Returns
         -------
         DataFrame
-            ``tau_<joint>`` [N m or N], with the index of the rows of the log that are used.
+            ``tau_<joint>`` [N m or N], with the index of the rows of the log that are used;
+            ``attrs["notes"]`` as of `errors`.
 
         Raises
         ------

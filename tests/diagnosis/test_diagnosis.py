@@ -220,7 +220,7 @@ def held(kind):
 TABLE = {
     30: (lambda d: d.set_axis([*d.columns[:-1], "q_1"], axis=1), "columns", ["tau_6"]),
     31: (lambda d: d.rename(columns={"q_2": "q_tow"}), "columns", ["'2'", "q_2"]),
-    32: (lambda d: d.assign(temperature=21.0), "extra", ["temperature"]),
+    32: (lambda d: d.assign(status=21.0), "extra", ["status"]),
     33: (lambda d: d.assign(tau_2="-"), "columns", ["tau_2", "'-'"]),
     34: (one_column(put(slice(10, 14), np.nan)), "nan", ["tau_2", "4 cells", "row 10"]),
     35: (one_column(put(slice(None), 1.5)), "dead", ["tau_2", "1.5"]),
@@ -411,10 +411,10 @@ def test_testing_on_the_fitted_rows_or_motion_is_said():
 
 def test_extra_columns_are_listed_once_and_change_nothing():
     df, _ = faults.clean("simulated")
-    more = df.assign(temperature=21.0, state="idle")
+    more = df.assign(humidity=21.0, state="idle")
     motion = prepare(more, df.attrs["robot"])
     np.testing.assert_array_equal(motion.runs[0].q, prepare(df, df.attrs["robot"]).runs[0].q)
-    assert sum("temperature, state" in note for note in motion.notes) == 1
+    assert sum("humidity, state" in note for note in motion.notes) == 1
 
 
 @pytest.mark.slow

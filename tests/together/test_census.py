@@ -13,6 +13,7 @@ ASSIGNED = {
     "calibration": {  # about the signals: what sensors and servos make of the truth
         *("units", "transmission", "offsets", "delay", "calibration", "imu", "contacts"),
         *("servo", "command", "servo_terms", "gains", "moments", "loaded", "load"),
+        "friction_per_kelvin",
     },
     "rows": {  # which rows of the log count, and how they are formed
         *("columns", "topic", "rate", "corrupt", "nan", "sort", "exclude", "measured"),

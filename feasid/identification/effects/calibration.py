@@ -100,10 +100,10 @@ class Calibration(Displayed):
 
         columns = ["kind", "joint", "value", "deviation", "unit", "confirmed", "gain"]
         data = [
-            [e.at.kind, e.joint, k.factor * v, k.factor * d, k.unit, e.entered, e.gain]
+            [e.at.kind, e.joint, k.factor * v, k.factor * d, unit, e.entered, e.gain]
             for e in self.entries
             for k in (e.at.effect,)
-            for v, d in zip(e.value, e.deviation, strict=True)
+            for v, d, unit in zip(e.value, e.deviation, k.units, strict=True)
         ]
         return pd.DataFrame(data, columns=columns)
 
@@ -226,9 +226,12 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[EffectAt]) -> CorrectedLo
         pairs = ((j, friction.get(robot.joints[j], {})) for j in trial.setup.joints)
         offsets = {j: f["fc"] for j, f in pairs if "fo" not in f and f.get("fc", 0.0) > 0}
         step, covariance = trial.score_tests.gauss_newton_step(active, now, widths, offsets)
-        kinds, failed = np.repeat([e.kind for e in active], [e.effect.size for e in active]), []
-        for kind in dict.fromkeys(e.kind for e in active):
-            group, places = [e for e in active if e.kind == kind], np.flatnonzero(kinds == kind)
+        # Joints stand or fall together, but for effects that each joint shows by itself.
+        keys = [(e.kind, e.joint if e.effect.single else -1) for e in active]
+        numbers, failed = np.repeat([*map(keys.index, keys)], [e.effect.size for e in active]), []
+        for key in dict.fromkeys(keys):
+            group = [e for e, own in zip(active, keys, strict=True) if own == key]
+            places = np.flatnonzero(numbers == keys.index(key))
             own = covariance[np.ix_(places, places)], step[places]
             failed += [] if is_credible(trial, group, *own) else group
         if not failed:

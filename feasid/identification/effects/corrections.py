@@ -12,6 +12,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean
 from feasid.identification.effects.table import USUAL, EffectAt, cold_friction, horizontal_axes
 from feasid.logs.motion import Run
+from feasid.logs.temperature import friction_change
 from feasid.logs.units import unit_factor
 from feasid.robot.description import Robot
 from feasid.robot.rotations import compose, exponential
@@ -72,7 +73,8 @@ class LogCorrection:
             self.values_by_joint("gain"),
             self.values_by_joint("joint-delay"),
         )
-        if not (late or gains or own):
+        law = self.friction_per_kelvin(robot)
+        if not (late or gains or own or law):
             return run
         tau = run.tau.copy()
         for j in range(tau.shape[1]):
@@ -80,7 +82,15 @@ class LogCorrection:
             if d:
                 tau[:, j] = np.interp(run.t + d, run.t, tau[:, j])
             tau[:, j] *= np.exp(-gains.get(j, 0.0))
-        return replace(run, tau=tau)
+        return replace(run, tau=tau - friction_change(run, law, robot.joints))
+
+    def friction_per_kelvin(self, robot: Robot) -> dict[str, tuple[float, float, float]]:
+        """The friction that changes with the temperature, as the option of this name has it."""
+        return {
+            robot.joints[at.joint]: (float(value[0]), float(value[1]), at.origin)
+            for at, value in self.values.items()
+            if at.kind == "temperature"
+        }
 
     def with_warm_friction(self, run: Run, robot: Robot) -> Run:
         """A run of the robot with the friction of warm joints, in torques as they are logged."""
@@ -113,6 +123,8 @@ def corrected_options(
             name = robot.joints[joint]
             own[f"tau_{name}"] = unit_factor(own, "tau", name) * float(np.exp(-gain))
         out["units"] = own
+    if law := correction.friction_per_kelvin(robot):
+        out["friction_per_kelvin"] = {**(options.get("friction_per_kelvin") or {}), **law}
     if late:
         out["delay"] = (options.get("delay") or 0.0) - late[-1]  # the option is how far ahead
     return out

@@ -40,6 +40,10 @@ not linear."""
 WARM_TIMES = (0.12, 0.25, 0.5, 1.0)
 """Time constants of a warm-up that are searched, as shares of the log's length."""
 
+LEAST_WARMING = 2.0
+"""Change of a temperature [K] from which its effect is searched: sensors count whole degrees, and a
+slope over less is no statement about a robot that warms up by thirty."""
+
 WAVES = 2
 """Number of ripples per joint, the strongest of its unfiltered residual, that are searched at all
 joints: those of one robot often have equal gears."""
@@ -157,7 +161,7 @@ class Selection:
 
     def drop_rejected(self, active: Iterable[EffectAt], terms: Terms) -> Selection:
         """The selection without rejected errors of the log and rejected terms."""
-        stays = {"abrupt", *(e.kind for e in active)}
+        stays = {("abrupt", -1), *((e.kind, e.joint) for e in active)}
         words = (
             {*e.effect.terms[:1]} & {*terms.get(self.names[e.joint], ())}
             for e in self.fitted_effects
@@ -166,7 +170,7 @@ class Selection:
             [
                 e
                 for e, word in zip(self.fitted_effects, words, strict=True)
-                if e.kind in stays or word
+                if (e.kind, e.joint) in stays or word
             ],
             "fitted together with everything else, its size is zero or impossible",
         )
@@ -184,13 +188,15 @@ class Selection:
 
     @property
     def unconfirmed_errors(self) -> list[Candidate]:
-        """Large errors of the log that the search selected and no feasible fit confirms."""
+        """Large errors of the log that the search selected and no feasible fit confirms at all."""
+        confirmed = {c.effect.name for c in self.findings}
         return [
             c
             for c in self.candidates
             if not c.entered
             and c.values
             and c.effect.kind == "sensor"
+            and c.effect.name not in confirmed
             and self.is_fitted(c)
             and RULES["refused"].accepts(c.gain)
         ]
@@ -274,6 +280,9 @@ def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]
     out = [m for m in correctable_effects(setup, widths) if m.kind != "warm-up"]
     if widths and setup.seconds:
         out += [EffectAt("warm-up", j, setup.seconds * w) for w in WARM_TIMES for j in joints]
+    for j, warmth in setup.temperatures.items() if widths else ():
+        if np.ptp(warmth) >= LEAST_WARMING:
+            out.append(EffectAt("temperature", j, origin=float(np.round(warmth.mean()))))
     out += [EffectAt("abrupt")] if setup.abrupt_robot is not setup.base.robot else []
     have = {robot.joints[j]: set[str]() for j in joints}
     for drive in robot.drives:

@@ -20,6 +20,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.identification.regression.rows import Rows, RunRows
 from feasid.logs.motion import Run
+from feasid.logs.temperature import friction_per_kelvin
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.joint_terms import FRICTION, SEARCHED, TERMS, JointState
@@ -42,6 +43,7 @@ class EffectAt:
     #: warm-up [s].
     number: float = 0.0
     other: int = -1  #: the second joint of such a motor.
+    origin: float = 0.0  #: temperature at which the model holds [degrees C].
 
     @property
     def effect(self) -> Effect:
@@ -83,6 +85,10 @@ class EffectResult:
     def size(self) -> str:
         """The value with its deviation and unit, and whose it is."""
         effect = self.at.effect
+        if effect.each:
+            parts = zip(self.value, self.deviation, effect.each, strict=True)
+            sizes = " and ".join(f"{v:.3g} +- {d:.2g} {unit}" for v, d, unit in parts)
+            return f"{self.joint} by {sizes} around {self.at.origin:g} degrees C"
         coefficients = slice(1 if effect.first else None)
         value, deviation = (
             effect.factor * np.array(x[coefficients]) for x in (self.value, self.deviation)
@@ -141,7 +147,15 @@ class Effect:
     ways: tuple[str, str] = ("", "")  #: Words after a positive size, and a negative one.
     remark: str = ""  #: Sentence that a fit adds after correcting it.
     doubtful: bool = False  #: Whether a fit that corrected it is still in doubt.
+    each: tuple[str, ...] = ()  #: Units of its coefficients where they differ, for sentences.
+    instead_of: str = ""  #: Another effect of which only this one, or that one, enters at a joint.
+    single: bool = False  #: Whether it enters at a joint whatever it does at others.
     first: bool = False  #: Whether its size is its first coefficient; otherwise the norm of all.
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of its coefficients."""
+        return self.each or (self.unit,) * self.size
 
     def known(self, symbols: Container[str]) -> bool:
         """Whether a drive with these symbols has the terms of this effect."""
@@ -243,6 +257,11 @@ def warm_up_of(around: Around) -> Iterable[Array]:
     return cold_friction(around.part.run, around.rows.robot, around.at)
 
 
+def temperature_of(around: Around) -> Iterable[Array]:
+    """Friction that changes with the joint's temperature."""
+    return friction_per_kelvin(around.part.run, around.at.joint, around.at.origin)
+
+
 def ripple_of(around: Around) -> Iterable[Array]:
     """Waves of the joint's position."""
     return harmonic_columns(around.part.run.q[:, around.at.joint], around.at.number).T
@@ -334,6 +353,12 @@ WARMED = (
     "; the model is that of joints that stay warm: record warm joints, or leave the beginning out"
 )
 
+TEMPERATURE = "dry and viscous friction change with the temperature: {sizes}"
+AT_ONE = (
+    "; the model and its files have the friction at these temperatures, and predict and errors of "
+    "another log take its columns temperature_<joint>"
+)
+
 POSITION = (
     "the torque depends on the joint's own position in a way that no rigid body does: a spring, a "
     "cable or a counterweight"
@@ -366,6 +391,9 @@ _SENSORS = (
            1, 0.003, 0.05, 0.02, "ms", 1e3, of_log=True, positive=True, ways=BEHIND),
     Effect("warm-up", "sensor", WARM, of_joint(warm_up_of), 2, unit="N m", of_log=True,
            timed=True, positive=True, ways=WARMER, remark=WARMED, doubtful=True, first=True),
+    Effect("temperature", "sensor", TEMPERATURE, of_joint(temperature_of), 2, unit="N m/K",
+           timed=True, remark=AT_ONE, each=("N m/K", "N m s/rad/K"), single=True,
+           instead_of="warm-up"),
 )  # fmt: skip
 
 _TERMS = (

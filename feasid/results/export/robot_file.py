@@ -170,6 +170,12 @@ def write_fit(
     zeros = model.calibration.correction.values_by_joint("zero")
     if zeros and _edits_description(model.robot, path):  # a new file takes the log's positions
         lines += ("the log's joint zeros: a client adds those of fit.calibration to its positions",)
+    law = model.calibration.correction.friction_per_kelvin(fitted)
+    if law:
+        places = ", ".join(f"{joint} at {origin:g}" for joint, (_, _, origin) in law.items())
+        lines += (
+            f"friction's change with the temperature; the file has that of {places} degrees C",
+        )
     if servo is not None and not servos:
         lines += (
             "the servos' gains and delay: masses of this file carry the common factor of the gains "

@@ -149,6 +149,7 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
     }
     percent = (100 * tables["errors"]).to_string(float_format="{:.2f}%".format)
     warned = [e.attrs["leakage"] for e in errors.values() if e.attrs.get("leakage")]
+    warned += [note for e in errors.values() for note in e.attrs.get("notes", ())]
     bodies = [fit.bodies[["mass", "com_x", "com_y", "com_z", "Ixx", "Iyy", "Izz"]]]
     terms = fit.joint_terms.mask(lambda x: x.abs() < 1e-6 * x.abs().max(), 0.0)
     bodies += [terms] if len(terms) else []
@@ -171,6 +172,7 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
         _verdict_text(fit),
         "\n".join(["relative torque error", percent, *(f"  note: {w}" for w in warned)]),
         *(table.to_string(float_format="{:.4g}".format) for table in bodies),
+        *_temperature_lines(fit),
         _precision_text(fit, tables),
     ]
     if fit.notes:
@@ -221,6 +223,20 @@ def _verdict_text(fit: FittedModel) -> str:
         text = f"at a residual {100 * fit.price:.2g} % above the smallest feasible one (proved)"
         lines.append(f"              {text}")
     return "\n".join(lines)
+
+
+def _temperature_lines(fit: FittedModel) -> list[str]:
+    """At which temperature friction of the model holds, and its change per kelvin."""
+    terms = dict(zip(fit.robot.parameter_names, fit.delta, strict=True))
+    lines = []
+    for e in (e for e in fit.calibration.confirmed if e.at.kind == "temperature"):
+        body, parts = fit.robot.bodies[e.at.joint].name, []
+        for symbol, value, deviation in zip(("fc", "fv"), e.value, e.deviation, strict=True):
+            if (size := terms.get((body, symbol), 0.0)) > 0:
+                percent, spread = 100 * value / size, 100 * deviation / size
+                parts.append(f"{TERMS[symbol].name} {percent:+.3g} +- {spread:.2g} % per K")
+        lines.append(f"{e.joint} at {e.at.origin:g} degrees C: {', '.join(parts)}")
+    return ["\n  ".join(["friction holds at one temperature", *lines])] if lines else []
 
 
 PRIOR_SHARE = 0.5

@@ -1,0 +1,104 @@
+"""Temperatures of joints in a log, and friction that changes with them.
+
+Lubricants thin as they warm. Around a temperature T0 the friction of a joint with speed v is, to
+first order in T,
+
+    f(v, T) = f(v, T0) + (T - T0) (c sign v + d v),
+
+with slopes c of dry and d of viscous friction (Simoni et al. 2015; Carlson et al. 2016 measure one
+to three percent per kelvin). The option ``friction_per_kelvin`` has (c, d, T0) by joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.signal import savgol_filter
+
+from feasid.core.arrays import Array
+from feasid.core.errors import LogError, did_you_mean
+from feasid.core.notes import Note
+from feasid.logs.motion import Rows, Run
+from feasid.logs.units import TEMPERATURE
+from feasid.robot.formats.fit_robot import FIT_TRANSITION_SPEED
+
+WINDOW = 7
+"""Seconds over which a temperature is taken as a straight line: motors take minutes to warm up, and
+sensors repeat values for a second, count half or whole degrees and are as noisy."""
+
+FrictionPerKelvin = Mapping[str, tuple[float, float, float]]
+"""By joint c [N m / K], d [N m s / (rad K)] and T0 [degrees C]; of sliding joints N and m."""
+
+
+def smooth_temperatures(t: Array, cells: Array, codes: Rows) -> Array:
+    """Temperatures of each run without noise and steps of sensors or missing cells, (N, dof).
+
+    `t`: (N,), times [s]; `cells`: (N, dof); `codes`: (N,), numbers of the runs.
+    """
+    out = np.full_like(cells, np.nan)
+    for code in np.unique(codes):
+        rows = codes == code
+        for k, column in enumerate(cells.T):
+            known = rows & np.isfinite(column)
+            if not known.any():
+                continue
+            # Means of every second, of those without a cell in between, then lines through them.
+            second, place = np.unique(np.floor(t[known]), return_inverse=True)
+            sums = (np.bincount(place.ravel(), x[known]) for x in (t, column))
+            middle, mean = (x / np.bincount(place.ravel()) for x in sums)
+            even = np.arange(second[0], second[-1] + 1.0) + 0.5
+            values = np.interp(even, middle, mean)
+            window = min(WINDOW, len(even) - 1 + len(even) % 2)
+            if window > 1:
+                values = savgol_filter(values, window, 1)
+            out[rows, k] = np.interp(t[rows], even, values)
+    return out
+
+
+def friction_per_kelvin(run: Run, joint: int, origin: float) -> Array:
+    """Torques of slopes c and d of 1 at a joint of a run, (2, N); 0 without its temperature."""
+    if run.temperature is None:
+        return np.zeros((2, len(run)))
+    v, warmth = run.dq[:, joint], np.nan_to_num(run.temperature[:, joint] - origin)
+    return np.stack([warmth * np.tanh(v / FIT_TRANSITION_SPEED), warmth * v])
+
+
+def friction_change(run: Run, law: FrictionPerKelvin, names: Sequence[str]) -> Array:
+    """Torques by which friction differs from that at T0, shape (N, dof)."""
+    out = np.zeros_like(run.q)
+    for joint, (dry, viscous, origin) in law.items():
+        k = names.index(joint)
+        out[:, k] = np.array([dry, viscous]) @ friction_per_kelvin(run, k, origin)
+    return out
+
+
+def at_one_temperature(
+    runs: Sequence[Run], law: FrictionPerKelvin, names: Sequence[str]
+) -> tuple[list[Run], list[Note]]:
+    """Runs with the torques that they would have at T0, and a note on temperatures that lack.
+
+    Raises LogError: a joint of the law is none of these `names`.
+    """
+    if wrong := [joint for joint in law if joint not in names]:
+        hint = did_you_mean(wrong[0], names)
+        raise LogError(
+            f"friction_per_kelvin names {wrong[0]!r}, which is no joint of the robot{hint}",
+            joint=wrong[0],
+        )
+    lacking = [
+        f"{joint} ({law[joint][2]:g})"
+        for joint in law
+        if all(r.temperature is None or np.isnan(r.temperature[:, names.index(joint)]).all()
+               for r in runs)
+    ]  # fmt: skip
+    notes = []
+    if lacking:
+        text = (
+            "the log has no temperature of joints whose friction changes with it: their friction "
+            f"is taken as that at the temperature of the model, of {', '.join(lacking)} degrees C. "
+            f"Add columns {TEMPERATURE}_<joint>"
+        )
+        notes = [Note(text, "no-temperature", joints=lacking)]
+    return [replace(r, tau=r.tau - friction_change(r, law, names)) for r in runs], notes
