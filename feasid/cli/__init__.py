@@ -1,8 +1,8 @@
 """The command line: thin commands over the library.
 
-A command has two functions, ``add_arguments(parser)`` and ``run(arguments)``, which returns the
-exit status, see `load_command`. Only that command's module is imported, so that
-``feasid check`` starts without solvers or pandas.
+A command has two functions, ``add_arguments(parser)`` and ``run(arguments)``, which prints
+sentences and returns the exit status with the data of ``--json``, see `load_command`. Only that
+command's module is imported, so that ``feasid check`` starts without solvers or pandas.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from feasid import __version__
 from feasid.cli.terminal import discard_output, escape_streams
@@ -75,18 +75,27 @@ SHARED_MODULES = {
 }
 """Modules of several commands, in which A-NAME has ``add_a_name_arguments`` and ``run_a_name``."""
 
+Answer: TypeAlias = tuple[int, Callable[[], Mapping[str, Any]]]
+"""Exit status of a command, and what makes the data that ``--json`` prints."""
+
 EXIT_ERROR = 2  #: Exit status of a command that ended with an error message.
 ENDINGS = [s for s in signal.Signals if s.name in ("SIGHUP", "SIGTERM")]  #: As Ctrl-C does.
 
 
 class Command(NamedTuple):
-    """One command: its purpose, its arguments, and the function that runs it and returns the exit
-    status.
-    """
+    """One command: its purpose, what adds its arguments, and the function that runs it."""
 
+    name: str
     description: str | None
-    add_arguments: Callable[[Any], None]
-    run: Callable[[Any], int]
+    add_own_arguments: Callable[[Any], None]
+    run: Callable[[Any], Answer]
+
+    def add_arguments(self, parser: Any) -> None:
+        """Add its arguments; those of all commands last."""
+        self.add_own_arguments(parser)
+        if self.name != "completion":  # prints a script for shells
+            told = "print JSON on stdout and everything else on stderr"
+            parser.add_argument("--json", action="store_true", help=told)
 
 
 def load_command(name: str) -> Command:
@@ -94,9 +103,9 @@ def load_command(name: str) -> Command:
     word = name.replace("-", "_")
     module = import_module(f"feasid.cli.{SHARED_MODULES.get(name, word)}")
     if name not in SHARED_MODULES:
-        return Command(module.__doc__, module.add_arguments, module.run)
+        return Command(name, module.__doc__, module.add_arguments, module.run)
     run = getattr(module, f"run_{word}")
-    return Command(run.__doc__, getattr(module, f"add_{word}_arguments"), run)
+    return Command(name, run.__doc__, getattr(module, f"add_{word}_arguments"), run)
 
 
 class Terminated(KeyboardInterrupt):
@@ -204,4 +213,12 @@ def _dispatch(argv: list[str]) -> int:
     command.add_arguments(parser)
     arguments = parser.parse_args(argv[1:])
     arguments.typed = shlex.join(["feasid", *argv])
-    return int(command.run(arguments))
+    # A check prints in several formats, of which JSON is one.
+    if not (vars(arguments).get("json") or vars(arguments).get("format") == "json"):
+        return command.run(arguments)[0]
+    from feasid.cli.output import print_json
+
+    with redirect_stdout(sys.stderr):
+        status, data = command.run(arguments)
+    print_json(name, data())
+    return status

@@ -7,41 +7,43 @@ from __future__ import annotations
 
 import argparse
 from textwrap import fill
+from typing import Any
 
-from feasid.cli.options import parse_locks, parse_vector
-from feasid.cli.output import add_output, print_json, spell_as_arguments
+from feasid.cli import Answer
+from feasid.cli.output import spell_as_arguments
+from feasid.cli.robot import LOAD, read_robot
+from feasid.cli.signatures import add_parameters
 from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.parameters.identifiability.experiment import Experiment
 from feasid.parameters.identifiability.views import as_csv, as_dict, as_latex
 from feasid.robot.description import Robot
-from feasid.robot.formats.load import load_robot
 from feasid.robot.joint_terms import FRICTION
 
 WIDTH = 96  #: Columns of the terminal that lines are wrapped to.
+
+GEOMETRY = "floating lock gravity"
+"""Parameters of `feasid.load_robot` that decide what can be identified."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``feasid base-parameters``."""
     add = parser.add_argument
     add("robot", metavar="ROBOT", help="robot description (.urdf, .xml, .sdf)")
-    add("--floating", action="store_true", help="the root link floats")
-    add("--lock", metavar="JOINT=Q", action="append", help="make a joint rigid, SI units")
-    add("--gravity", metavar="X,Y,Z", help="gravity vector in the base frame [m/s^2]")
+    add_parameters(parser, LOAD, GEOMETRY)
     add("--no-gravity", action="store_true", help="as if there were no gravity")
     add("--friction", metavar="LIST", default="", help=f"of {','.join(FRICTION)} (default none)")
     add("--drive-inertia", action="store_true", help="count the inertias of the drives, too")
     add("--measured", metavar="LIST", action="append", help="joints with measured torque")
     add("--held", metavar="LIST", action="append", help="joints that do not move, JOINT or JOINT:Q")
     add("--static", action="store_true", help="postures at rest only")
-    add("--order", metavar="LIST",
+    add("--order", metavar="LIST", default="left",
         help="parameters that name the combinations: left, paper, or a list")  # fmt: skip
     add("--literal", action="store_true",
         help="do not replace rounded angles like 1.5708 by exact ones")  # fmt: skip
     add("--table", action="store_true", help="also list what can be known of each parameter")
     add("--servos", action="store_true", help="also list what logs without torques leave unknown")
     add("--explain", metavar="LIST", action="append", help="say why: forearm.m")
-    add_output(parser)
     add("--csv", action="store_true", help="coefficients as CSV")
     add("--latex", action="store_true", help="combinations as a LaTeX table")
     words = "of an experiment: measured=A,B held=C,D:1.57 static gravity=X,Y,Z everything"
@@ -50,11 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="describe the use of the model, in the same words")  # fmt: skip
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print the base parameters; returns the exit status."""
-    gravity = (0.0, 0.0, 0.0) if arguments.no_gravity else parse_vector(arguments.gravity)
-    robot = load_robot(arguments.robot, floating=arguments.floating or None,
-                       lock=parse_locks(arguments.lock), gravity=gravity)  # fmt: skip
+def run(arguments: argparse.Namespace) -> Answer:
+    """Print the base parameters."""
+    if arguments.no_gravity:
+        arguments.gravity = ["0,0,0"]
+    robot = read_robot(arguments, GEOMETRY)
     friction = [w for w in arguments.friction.split(",") if w and w != "none"]
     if friction or arguments.drive_inertia:
         robot = robot.with_joint_terms(friction, arguments.drive_inertia)
@@ -68,9 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         from feasid.identification.servos.prior import describe_factors
 
         factors = describe_factors(robot)
-    if arguments.json:
-        print_json("base-parameters", as_dict(base) | ({"servos": factors} if factors else {}))
-    elif arguments.csv:
+    if arguments.csv:
         print(as_csv(base), end="")
     elif arguments.latex:
         print(as_latex(base))
@@ -78,37 +78,41 @@ def run(arguments: argparse.Namespace) -> int:
         _print_base(base, arguments)
         for line in ["", *factors] if factors else ():
             print(fill(spell_as_arguments(line), WIDTH))
-    return 0
+
+    def data() -> dict[str, Any]:
+        return as_dict(base) | ({"servos": factors} if factors else {})
+
+    return 0, data
 
 
 def _base_of_experiment(
     robot: Robot, words: list[str], arguments: argparse.Namespace
 ) -> BaseParameters:
     """Base parameters of an experiment in words."""
-    asked = Experiment.parse(words)
-    order = arguments.order or "left"
+    asked, order = Experiment.parse(words), arguments.order
     return base_parameters(robot, measured=asked.measured, held=asked.held, static=asked.static,
                            gravity=asked.gravity,
                            order=order if order in ("left", "paper") else order.split(","),
                            snap=None if arguments.literal else "file")  # fmt: skip
 
 
-def _print_missing_combinations(robot: Robot, arguments: argparse.Namespace) -> int:
+def _print_missing_combinations(robot: Robot, arguments: argparse.Namespace) -> Answer:
     """What an experiment leaves unknown; status 0 when nothing, 1 when something."""
     if not (arguments.experiment and arguments.use):
         raise InputError("--experiment and --for require each other; both accept 'everything'")
     experiment = _base_of_experiment(robot, arguments.experiment, arguments)
     use = _base_of_experiment(robot, arguments.use, arguments)
     gap = experiment.missing_for(use)
-    if arguments.json:
-        told = {"needed": use.size, "unknown": gap.size, "by_body": gap.by_body()}
-        print_json("base-parameters", {"robot": robot.name, **told})
-    else:
-        print(fill(f"{robot.name}: {gap}", WIDTH))
-        print()
-        for line in gap.table().splitlines():
-            print(fill(line, WIDTH, subsequent_indent="      ", drop_whitespace=True))
-    return 1 if gap.size else 0
+    print(fill(f"{robot.name}: {gap}", WIDTH))
+    print()
+    for line in gap.table().splitlines():
+        print(fill(line, WIDTH, subsequent_indent="      ", drop_whitespace=True))
+    return 1 if gap.size else 0, lambda: {
+        "robot": robot.name,
+        "needed": use.size,
+        "unknown": gap.size,
+        "by_body": gap.by_body(),
+    }
 
 
 def _print_base(base: BaseParameters, arguments: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feasid.cli.options import add_robot_arguments, read_robot, refuse_robot
+from feasid.cli.robot import add_robot_arguments, read_robot, refuse_robot
 from feasid.core.errors import InputError, refuse_damage
 from feasid.core.files import read_whole
 from feasid.robot.joint_terms import FRICTION

@@ -16,9 +16,10 @@ from feasid import __version__
 from feasid.applications.inspection import file_check as reports
 from feasid.applications.inspection.file_check import FileCheck, check_file
 from feasid.applications.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
-from feasid.cli import beta
-from feasid.cli.options import robot_words
-from feasid.cli.output import add_output, print_display, print_json, redirect_sentences
+from feasid.cli import Answer, beta
+from feasid.cli.output import print_display
+from feasid.cli.robot import robot_words
+from feasid.cli.signatures import add_parameters, read_parameters
 from feasid.core.errors import FeasidError, InputError
 from feasid.core.files import check_outputs
 from feasid.core.progress import step
@@ -34,7 +35,6 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     add("files", nargs="*", metavar="FILE", help="URDF, MJCF, SDF or USD, also as *.urdf")
     add("--format", choices=("text", "json", "sarif", "github"), default="text",
         help="how to print what was found (default text)")  # fmt: skip
-    add("--json", action="store_const", const="json", dest="format", help="as JSON")
     add("--verbose", "-v", action="store_true", help="one line per warning")
     add("--quiet", "-q", action="store_true", help="only what is infeasible")
     add("--control", action="store_true", help="also check mass matrix and base parameters")
@@ -45,7 +45,7 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     beta.add_arguments(parser)
 
 
-def run_check(arguments: argparse.Namespace) -> int:
+def run_check(arguments: argparse.Namespace) -> Answer:
     """Is this model possible? Judge every link of URDF, MJCF and SDF files in exact arithmetic.
 
     With --beta and --robot: are these base parameters feasible? With a proof.
@@ -76,12 +76,15 @@ def run_check(arguments: argparse.Namespace) -> int:
     elif arguments.format == "github":
         print("".join(f"{line}\n" for line in reports.github_commands(_findings(results))), end="")
     else:
-        {"text": _print_text, "json": _print_json}[arguments.format](results, arguments)
+        _print_text(results, arguments)
     statuses = {_status_word(result, arguments) for _, result in results}
-    return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
+    return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)], lambda: {
+        "consistency": "full",
+        "files": [_file_as_data(path, result, arguments.control) for path, result in results],
+    }
 
 
-def _judge_beta(arguments: argparse.Namespace) -> int:
+def _judge_beta(arguments: argparse.Namespace) -> Answer:
     """Judge base parameters (--beta) instead of files."""
     if arguments.files:
         raise InputError(f"--beta requires --robot; remove {arguments.files[0]} from the arguments")
@@ -90,18 +93,18 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
 
     values, base = beta.read_values_and_base(arguments)
     verdict = check(values, base, consistency=arguments.consistency, solver=arguments.solver)
-    as_json = arguments.format == "json"
-    with redirect_sentences(as_json):
-        print(verdict.explain().replace(": verdict.certificate.verify()", ""))
-        beta.save_certificate(verdict.certificate, arguments.certificate)
-        if verdict.feasible is False:
-            words = ["--beta", arguments.beta, *robot_words(arguments), "--out", "corrected.csv"]
-            print(f"corrected by: feasid correct {shlex.join(words)}")
-    if as_json:
-        told = {"robot": arguments.robot, "consistency": verdict.consistency}
-        print_json("check", {**told, "feasible": verdict.feasible, "explained": verdict.explain()})
+    print(verdict.explain().replace(": verdict.certificate.verify()", ""))
+    beta.save_certificate(verdict.certificate, arguments.certificate)
+    if verdict.feasible is False:
+        words = ["--beta", arguments.beta, *robot_words(arguments), "--out", "corrected.csv"]
+        print(f"corrected by: feasid correct {shlex.join(words)}")
     statuses = {True: FEASIBLE, False: INFEASIBLE, None: INCONCLUSIVE}
-    return EXIT[statuses[verdict.feasible]]
+    return EXIT[statuses[verdict.feasible]], lambda: {
+        "robot": arguments.robot,
+        "consistency": verdict.consistency,
+        "feasible": verdict.feasible,
+        "explained": verdict.explain(),
+    }
 
 
 def expand_patterns(patterns: Iterable[str]) -> list[str]:
@@ -118,12 +121,11 @@ def expand_patterns(patterns: Iterable[str]) -> list[str]:
     return paths
 
 
-def _judge_bodies(arguments: argparse.Namespace) -> int:
+def _judge_bodies(arguments: argparse.Namespace) -> Answer:
     """Check the moving bodies instead, each the sum of its links."""
     from feasid.applications.inspection.check_and_correct import check
     from feasid.robot.formats.load import load_robot
 
-    as_json = arguments.format == "json"
     others = [name for name in ("control", "strict", "report") if getattr(arguments, name)]
     if others or arguments.format not in ("text", "json"):
         name = others[0] if others else f"format {arguments.format}"
@@ -140,11 +142,10 @@ def _judge_bodies(arguments: argparse.Namespace) -> int:
             statuses.add(verdict.status)
             said = verdict.explain()
             told.append({"path": path, "status": verdict.status, "explained": said})
-            if not (as_json or (arguments.quiet and verdict.feasible)):
+            if not (arguments.quiet and verdict.feasible):
                 print(f"{path}, moving bodies: {said}")
-    if as_json:
-        print_json("check", {"bodies": True, "files": told})
-    return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
+    status = EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
+    return status, lambda: {"bodies": True, "files": told}
 
 
 def _status_word(result: FileCheck | FeasidError, arguments: argparse.Namespace) -> str:
@@ -181,20 +182,16 @@ def _print_text(results: Results, arguments: argparse.Namespace) -> None:
         print(f"{len(results)} files: {', '.join(parts)}")
 
 
-def _print_json(results: Results, arguments: argparse.Namespace) -> None:
-    files: list[dict[str, Any]] = []
-    for path, result in results:
-        if isinstance(result, FeasidError):
-            failed: dict[str, Any] = {"path": path, "status": "error", "error": str(result)}
-            failed |= {k: v for k, v in result.data.items() if k in ("line", "column")}
-            files.append(failed)
-        else:
-            files.append({**result.to_dict(), "reduction": _describe_lost_freedom(path, result)})
-            if arguments.control:
-                whole = _check_whole_robot(path)
-                failure = isinstance(whole, FeasidError)
-                files[-1]["control"] = {"error": str(whole)} if failure else whole.to_dict()
-    print_json("check", {"consistency": "full", "files": files})
+def _file_as_data(path: str, result: FileCheck | FeasidError, control: bool) -> dict[str, Any]:
+    if isinstance(result, FeasidError):
+        place = {k: v for k, v in result.data.items() if k in ("line", "column")}
+        return {"path": path, "status": "error", "error": str(result), **place}
+    data = {**result.to_dict(), "reduction": _describe_lost_freedom(path, result)}
+    if control:
+        robot = _check_whole_robot(path)
+        failure = isinstance(robot, FeasidError)
+        data["control"] = {"error": str(robot)} if failure else robot.to_dict()
+    return data
 
 
 def _describe_lost_freedom(path: str, report: FileCheck) -> str:
@@ -235,22 +232,21 @@ def _findings(results: Results) -> Iterable[reports.Finding]:
             yield from reports.findings(result)
 
 
+COMPARE = "applications.inspection.comparison:compare"
+
+
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
     add = parser.add_argument
-    from feasid.applications.inspection.comparison import TOLERANCE
-
     add("a", metavar="A", help="URDF, MJCF, SDF or USD")
     add("b", metavar="B", help="URDF, MJCF, SDF or USD")
-    add("--tolerance", type=float, default=TOLERANCE,
-        help="relative difference that counts as equal (default %(default)g)")  # fmt: skip
+    add_parameters(parser, COMPARE, "tolerance")
     add("--all", action="store_true", help="print every base parameter, also equal ones")
     add("--model", action="append", metavar="NAME", default=[],
         help="which of several models of SDF and USD files; twice: of A and of B")  # fmt: skip
-    add_output(parser)
 
 
-def run_compare(arguments: argparse.Namespace) -> int:
+def run_compare(arguments: argparse.Namespace) -> Answer:
     """Two models side by side: base parameters, and whether they move alike.
 
     Exit status: 0 dynamically equivalent, 1 different, 2 error.
@@ -258,12 +254,10 @@ def run_compare(arguments: argparse.Namespace) -> int:
     from feasid.applications.inspection.comparison import compare
 
     models = arguments.model if len(arguments.model) > 1 else "".join(arguments.model)
-    found = compare(arguments.a, arguments.b, arguments.tolerance, models)
-    if arguments.json:
-        print_json("compare", found.to_dict())
-    else:
-        print_display(replace(found.display(), more=""))
-        for row in found.rows if arguments.all else ():
-            off = f"{100 * row.relative:.2g} %"
-            print(f"{row.a:12.5g}  {row.b:12.5g}  {off:>8}  {row.expression}")
-    return 0 if found.equivalent else 1
+    tolerance = read_parameters(arguments, COMPARE, "tolerance")
+    found = compare(arguments.a, arguments.b, model=models, **tolerance)
+    print_display(replace(found.display(), more=""))
+    for row in found.rows if arguments.all else ():
+        off = f"{100 * row.relative:.2g} %"
+        print(f"{row.a:12.5g}  {row.b:12.5g}  {off:>8}  {row.expression}")
+    return 0 if found.equivalent else 1, found.to_dict

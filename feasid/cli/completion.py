@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from feasid.cli import Answer
 from feasid.cli.options import Parser
 from feasid.core.errors import missing_extra
 
@@ -19,14 +20,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print the script; returns 0."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """Print the script."""
     try:
         import shtab
     except ImportError as error:
         raise missing_extra("completion", "shtab", "completion") from error
     print(shtab.complete(build_full_parser(shtab.FILE), arguments.shell))
-    return 0
+    return 0, dict
 
 
 def build_full_parser(paths: Any) -> argparse.ArgumentParser:

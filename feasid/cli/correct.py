@@ -13,14 +13,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from feasid.applications.inspection.file_correction import FileCorrection, correct_file
-from feasid.applications.inspection.judge import MARGIN, METRICS, principal_moments
-from feasid.cli import beta
-from feasid.cli.output import add_output, print_json, redirect_sentences
+from feasid.applications.inspection.judge import principal_moments
+from feasid.cli import Answer, beta
+from feasid.cli.signatures import add_parameters, read_parameters
 from feasid.core.display import plain
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, check_writable, write_atomically
 from feasid.robot import inertia
-from feasid.robot.formats.programs import PROGRAMS
+
+CORRECT = "applications.inspection.file_correction:correct_file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,21 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", nargs="?", metavar="FILE", help="URDF, MJCF, SDF or USD")
     add("--out", required=True, metavar="FIXED", help="file to write")
-    distance = "distance to minimise: of the entries, or with an entropy (thicker bodies)"
-    add("--metric", choices=METRICS, default=METRICS[0], help=distance)
-    share = "smallest second moment of a corrected link over their sum (default %(default)g)"
-    add("--margin", type=float, default=MARGIN, help=share)
-    add("--fill", action="store_true", help="also give massless or point-like moving bodies volume")
-    programs = "also thicken what this program rejects, and --fill"
-    add("--for", dest="for_", choices=PROGRAMS, help=programs)
-    scaled = "mass of all links, to which they are scaled in proportion"
-    add("--total-mass", type=float, metavar="KG", help=scaled)
-    add_output(parser, "replace FIXED if it exists")
+    add("--overwrite", action="store_true", help="replace FIXED if it exists")
+    add_parameters(parser, CORRECT, "metric margin fill total_mass for_")
     beta.add_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Correct a file; returns the exit status."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """Correct a file."""
     outputs = {"--out": arguments.out, "--certificate": arguments.certificate}
     inputs = arguments.file, arguments.beta, arguments.robot
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
@@ -50,18 +43,18 @@ def run(arguments: argparse.Namespace) -> int:
         return _correct_beta(arguments)
     beta.refuse_arguments(arguments, bool(arguments.file), "links are corrected without a solver")
     check_writable(arguments.out, overwrite=arguments.overwrite)
-    how = arguments.metric, arguments.margin, arguments.fill, arguments.total_mass, arguments.for_
-    done = correct_file(arguments.file, *how, model=arguments.model or "")
+    how = read_parameters(arguments, CORRECT, "metric margin fill total_mass for_ model")
+    done = correct_file(arguments.file, **how)
     done.write(arguments.out, overwrite=arguments.overwrite)
-    if arguments.json:
-        changes = [c.to_dict() for c in done.changes]
-        print_json("correct", {"path": arguments.file, "out": arguments.out, "changes": changes})
-    else:
-        print("\n".join(_correction_lines(done, arguments.out)))
-    return 0
+    print("\n".join(_correction_lines(done, arguments.out)))
+    return 0, lambda: {
+        "path": arguments.file,
+        "out": arguments.out,
+        "changes": [c.to_dict() for c in done.changes],
+    }
 
 
-def _correct_beta(arguments: argparse.Namespace) -> int:
+def _correct_beta(arguments: argparse.Namespace) -> Answer:
     """Base parameters instead of a file."""
     if arguments.file is not None:
         raise InputError(f"--beta requires --robot; remove {arguments.file} from the arguments")
@@ -76,14 +69,15 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     index = pd.Index(base.expressions, name="base parameter")
     table = pd.DataFrame({"given": values.to_numpy(), beta.VALUE: done.beta}, index=index)
     write_atomically(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
-    with redirect_sentences(arguments.json):
-        far = f"the closest feasible values, Euclidean distance {done.distance:.6g}"
-        print(f"wrote {arguments.out}: {far if done.changed else 'unchanged, they are feasible'}")
-        beta.save_certificate(done.optimality, arguments.certificate, arguments.overwrite)
-    if arguments.json:
-        told = {"robot": arguments.robot, "out": arguments.out, "distance": done.distance}
-        print_json("correct", {**told, "base_parameters": table[beta.VALUE].to_dict()})
-    return 0
+    far = f"the closest feasible values, Euclidean distance {done.distance:.6g}"
+    print(f"wrote {arguments.out}: {far if done.changed else 'unchanged, they are feasible'}")
+    beta.save_certificate(done.optimality, arguments.certificate, arguments.overwrite)
+    return 0, lambda: {
+        "robot": arguments.robot,
+        "out": arguments.out,
+        "distance": done.distance,
+        "base_parameters": table[beta.VALUE].to_dict(),
+    }
 
 
 def _correction_lines(done: FileCorrection, out: str) -> Iterator[str]:

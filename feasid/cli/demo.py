@@ -9,7 +9,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from feasid.cli.output import add_output, fit_as_data, print_display, print_json, redirect_sentences
+from feasid.cli import Answer
+from feasid.cli.output import fit_as_data, print_display
 from feasid.core.files import check_outputs, with_ending
 from feasid.core.text import in_percent
 
@@ -29,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid demo``."""
     add = parser.add_argument
     add("--out", default="kinova_identified.xml", metavar="FILE", help="URDF, MJCF or SDF")
-    add_output(parser, "replace existing files")
+    add("--overwrite", action="store_true", help="replace existing files")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Answer:
     """Fit, compare three models, write the robot, and a report page where jinja2 is installed."""
     report = with_ending(arguments.out, ".html") if find_spec("jinja2") else None
     outputs = {"--out": arguments.out, "its report": report}
@@ -42,18 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     result = fit(datasets.load("kinova_gen3"))
     models = compare_models(result)
-    with redirect_sentences(arguments.json):
-        print(f"{ABOUT}\n{models.to_string(formatters={'torque error': in_percent})}\n")
-        print_display(replace(result.display(), more="more: feasid explain CODE [in brackets]"))
-        result.write(arguments.out, overwrite=arguments.overwrite)
-        print(f"\nwrote {arguments.out}: read back and verified in exact arithmetic")
-        if report:
-            result.report(report, command=arguments.typed, overwrite=arguments.overwrite)
-            print(f"wrote {report}: open it in a browser to see the three models")
-    if arguments.json:
-        rows = models.reset_index(names="model").to_dict("records")
-        print_json("demo", {**fit_as_data(result), "out": arguments.out, "models": rows})
-    return 0
+    print(f"{ABOUT}\n{models.to_string(formatters={'torque error': in_percent})}\n")
+    print_display(replace(result.display(), more="more: feasid explain CODE [in brackets]"))
+    result.write(arguments.out, overwrite=arguments.overwrite)
+    print(f"\nwrote {arguments.out}: read back and verified in exact arithmetic")
+    if report:
+        result.report(report, command=arguments.typed, overwrite=arguments.overwrite)
+        print(f"wrote {report}: open it in a browser to see the three models")
+    rows = models.reset_index(names="model").to_dict("records")
+    return 0, lambda: {**fit_as_data(result), "out": arguments.out, "models": rows}
 
 
 def compare_models(fit: Fit) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import re
 from importlib.resources import files
 from textwrap import fill
 
-from feasid.cli.output import add_output, print_json
+from feasid.cli import Answer
 from feasid.core.display import line_width, truncate
 from feasid.core.errors import InputError, did_you_mean
 
@@ -18,23 +18,20 @@ ENTRY = re.compile(r"^### (.+)\n((?:(?!#).*\n?)*)", re.M)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid explain``."""
     parser.add_argument("code", nargs="?", metavar="CODE", help="as it stands with a finding")
-    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print the text of a code, or all codes; returns 0."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """Print the text of a code, or all codes."""
     page = files("feasid.cli").joinpath("codes.md").read_text(encoding="utf-8")
     texts = {code: text.replace("*", "").strip() for code, text in ENTRY.findall(page)}
     code = arguments.code
     if code is not None and code not in texts:
         hint = did_you_mean(code, texts)
         raise InputError(f"no code {code!r}{hint}; feasid explain lists all", code=code)
-    if arguments.json:
-        print_json("explain", {"codes": texts if code is None else {code: texts[code]}})
-    elif code is None:
+    if code is None:
         starts = {code: text.splitlines()[0].partition(". ")[0] for code, text in texts.items()}
         lines = (f"  {code:22}{start}" for code, start in starts.items())
         print("\n".join(truncate(line, line_width()) for line in lines))
     else:
         print("\n".join(map(fill, texts[code].splitlines())))
-    return 0
+    return 0, lambda: {"codes": texts if code is None else {code: texts[code]}}

@@ -8,17 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feasid.cli import Answer
 from feasid.cli.beta import save_certificate
-from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
-from feasid.cli.output import (
-    add_output,
-    errors_as_data,
-    fit_as_data,
-    print_display,
-    print_json,
-    redirect_sentences,
-    spell_as_arguments,
-)
+from feasid.cli.options import add_options, read_options
+from feasid.cli.output import errors_as_data, fit_as_data, print_display, spell_as_arguments
+from feasid.cli.robot import add_robot_arguments, read_robot
 from feasid.cli.saved_fits import ranges_as_data
 from feasid.core.errors import InputError, require
 from feasid.core.files import check_outputs, with_ending, write_atomically
@@ -59,7 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verify-with", action="append", choices=("pinocchio", "mujoco"),
         help="replay the log in this program")  # fmt: skip
     add("--save", metavar="FILE.feasid", help="save the fit, for feasid show, errors, predict")
-    add_output(parser)
     add("--offset-origin", choices=("sensor", "joint"),
         help="whether a constant torque offset belongs to the sensor or the joint")  # fmt: skip
     add("--extensions", nargs="+", default=(), choices=("drake", "mujoco"),
@@ -79,8 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, FitOptions, FREQUENT)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Fit, print the summary, write the outputs; returns 0, or 5 for a useless fit."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """Fit, print the summary, write the outputs; status 5 for a useless fit."""
     logs, without = arguments.logs, arguments.without or ()
     for name in without:
         if not any(name in (log, Path(log).name) for log in logs):
@@ -101,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     from feasid.results.fit import fit
 
     robot = read_robot(arguments)
-    if options.get("command") and robot is not None and not arguments.json:
+    if options.get("command"):
         from feasid.identification.servos.prior import describe_factors
 
         weighed = any(options.get(name) for name in ("gains", "moments", "loaded"))
@@ -110,27 +103,26 @@ def run(arguments: argparse.Namespace) -> int:
     result = fit(arguments.logs, robot, **options)
     tests = open_sources(arguments.test) if arguments.test else []
     errors = result.errors(tests) if tests else None
-    if arguments.json:
+    print_display(replace(result.display(errors), more=MORE))
+    if arguments.verbose:
+        print(f"\n{spell_as_arguments(str(result.summary(test=errors)))}")
+    if arguments.ranges:
+        print(f"\n{result.ranges().explain()}")
+
+    def data() -> dict[str, Any]:
         told = fit_as_data(result)
         told["errors"] |= {} if errors is None else {"test": errors_as_data(errors)}
         told["quality"] = {"level": result.quality.level, "reasons": result.quality.reasons}
         told["uses"] = result.uses.reset_index().to_dict("records")
-        told |= {"ranges": ranges_as_data(result.ranges())} if arguments.ranges else {}
-        print_json("fit", told)
-    else:
-        print_display(replace(result.display(errors), more=MORE))
-        if arguments.verbose:
-            print(f"\n{spell_as_arguments(str(result.summary(test=errors)))}")
-        if arguments.ranges:
-            print(f"\n{result.ranges().explain()}")
+        return told | ({"ranges": ranges_as_data(result.ranges())} if arguments.ranges else {})
+
     useless = reason_not_to_write(result.quality)
     if useless and not arguments.force:
         reason = spell_as_arguments(useless)
         print(f"feasid: this fit is useless: {reason}\n{NOTHING_WRITTEN}", file=sys.stderr)
-        return EXIT_USELESS
-    with redirect_sentences(arguments.json):
-        _write_results(result, arguments, tests or None)
-    return 0
+        return EXIT_USELESS, data
+    _write_results(result, arguments, tests or None)
+    return 0, data
 
 
 def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> None:

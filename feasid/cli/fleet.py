@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
-from feasid.cli.output import add_output, print_display, print_json, redirect_sentences
+from feasid.cli import Answer
+from feasid.cli.options import add_options, read_options
+from feasid.cli.output import print_display, write_outputs
+from feasid.cli.robot import add_robot_arguments, read_robot
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs
 from feasid.options.tables import FitOptions
@@ -22,12 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     add("--save", metavar="FILE.feasid", help="keep the type, for further robots")
     add("--report", metavar="HTML", help="write a page of all robots here")
-    add_output(parser, "replace existing output files")
+    add("--overwrite", action="store_true", help="replace existing output files")
     add_options(parser, FitOptions)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Fit, print the table, write the outputs; returns 1 if a robot is unusual."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """Fit, print the table, write the outputs; status 1 if a robot is unusual."""
     folder, logs = Path(arguments.folder), {}  # logs by the name of their folder, or of the file
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder: it holds one folder of logs for each robot")
@@ -42,20 +44,15 @@ def run(arguments: argparse.Namespace) -> int:
     from feasid.applications.fleet.fleet import fit_fleet
 
     fleet = fit_fleet(logs, robot, **options)
-    if arguments.json:
-        table = fleet.table.reset_index().to_dict("records")
-        found = [{"robot": name, "text": str(n), "code": n.code, **n.values}
-                 for name, notes in fleet.outliers.items() for n in notes]  # fmt: skip
-        sizes = dict(fleet.sizes)
-        print_json("fleet", {"robots": table, "deviations": sizes, "standing out": found})
-    else:
-        print_display(fleet.display())
-        print(f"\n{fleet.table.to_string(float_format='{:.3g}'.format)}")
-    with redirect_sentences(arguments.json):
-        if arguments.save:
-            fleet.save(arguments.save, overwrite=arguments.overwrite)
-            print(f"wrote {arguments.save}")
-        if arguments.report:
-            fleet.report(arguments.report, overwrite=arguments.overwrite)
-            print(f"wrote {arguments.report}")
-    return 1 if fleet.outliers else 0
+    print_display(fleet.display())
+    print(f"\n{fleet.table.to_string(float_format='{:.3g}'.format)}")
+    write_outputs(arguments, save=fleet.save, report=fleet.report)
+    return 1 if fleet.outliers else 0, lambda: {
+        "robots": fleet.table.reset_index().to_dict("records"),
+        "deviations": dict(fleet.sizes),
+        "standing out": [
+            {"robot": name, "text": str(n), "code": n.code, **n.values}
+            for name, notes in fleet.outliers.items()
+            for n in notes
+        ],
+    }

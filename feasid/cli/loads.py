@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from feasid.cli.options import (
-    add_options,
-    add_robot_arguments,
-    as_arguments,
-    read_options,
-    read_robot,
-)
-from feasid.cli.output import add_output, print_json, redirect_sentences, spell_as_arguments
-from feasid.core.arguments import NonNegative
+from feasid.cli import Answer
+from feasid.cli.options import add_options, as_arguments, read_options
+from feasid.cli.output import spell_as_arguments
+from feasid.cli.robot import add_robot_arguments, read_robot
+from feasid.cli.signatures import add_parameters, read_parameters
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, read_whole, write_atomically
 from feasid.core.notes import as_json
-from feasid.options.option import Option
 from feasid.options.tables import LoadOptions, LogOptions
 from feasid.robot.inertia import from_mass_com_inertia
 
-CALIBRATION = Option(
-    "with --sensor: largest deviations of its rotation [rad], delay [s] and gain; 0 leaves one out",
-    "usual",
-    annotation=Mapping[Literal["rotation", "delay", "gain"], NonNegative] | Literal["usual"] | None,
-)
+WRIST = "applications.loads.wrist:payload_from_wrench"
 
 
 def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,23 +31,22 @@ def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
     add("--without", nargs="+", metavar="LOG", help="the same without it")
     wrench = "instead: columns of a wrist sensor, force and moment that it exerts on the load"
     add("--sensor", metavar="FX,FY,FZ,TX,TY,TZ", help=wrench)
-    add("--calibration", metavar="KIND=DEVIATION", default="usual", help=CALIBRATION.doc)
+    add_parameters(parser, WRIST, "calibration")
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="body or link that carries the load; default the last body")
     add("--controller", metavar="MAKER",
         help="print it as franka, ur, kuka, kinova or ros2 wants it")  # fmt: skip
     add("--out", metavar="JSON", help="write the load's parameters here")
-    add_output(parser)
     add("--overwrite", action="store_true", help="replace an existing output file")
     add("--force", action="store_true", help="print --controller also for a doubtful load")
     add_options(parser, LoadOptions)
 
 
-def run_payload(arguments: argparse.Namespace) -> int:
+def run_payload(arguments: argparse.Namespace) -> Answer:
     """Identify a tool or load, from a log with it and one without, or from a wrist sensor."""
     if bool(arguments.without) == bool(arguments.sensor):
         raise InputError("a load needs a log without it, --without, or the columns of a --sensor")
-    if arguments.without and arguments.calibration != "usual":
+    if arguments.without and arguments.calibration:
         raise InputError("--calibration needs --sensor")
     inputs = [*arguments.loaded, *(arguments.without or ()), arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
@@ -77,29 +66,21 @@ def run_payload(arguments: argparse.Namespace) -> int:
         if len(arguments.loaded) > 1:
             raise InputError("--sensor takes one log")
         log, channels = arguments.loaded[0], arguments.sensor.split(",")
-        calibration = CALIBRATION.parse("--calibration", arguments.calibration)
-        found = payload_from_wrench(
-            log, robot, channels=channels, body=arguments.body, calibration=calibration, **options
-        )
+        options |= read_parameters(arguments, WRIST, "calibration")
+        found = payload_from_wrench(log, robot, channels=channels, body=arguments.body, **options)
     else:
         logs = open_sources(arguments.loaded), open_sources(arguments.without)
         found = payload(*logs, robot, body=arguments.body, **options)
     values = {name: getattr(found, name) for name in FOUND}
     if found.sensor is not None:
         values["sensor"] = vars(found.sensor)
-    with redirect_sentences(arguments.json):
-        print(found)  # also where a controller does not get it
-        if arguments.controller:
-            converted = found.to(arguments.controller, force=arguments.force)
-            values["controller"] = dict(converted.values)
-            print(converted)
-        if arguments.out:
-            text = json.dumps(as_json(values), indent=1).encode()
-            write_atomically(arguments.out, text, overwrite=arguments.overwrite)
-            print(f"wrote {arguments.out}")
-    if arguments.json:
-        print_json("payload", values)
-    return 0
+    print(found)  # also where a controller does not get it
+    if arguments.controller:
+        converted = found.to(arguments.controller, force=arguments.force)
+        values["controller"] = dict(converted.values)
+        print(converted)
+    _write_json(arguments, values)
+    return 0, lambda: values
 
 
 FOUND = (
@@ -125,11 +106,11 @@ def add_torque_constants_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="body with the load; default the file's, or the last body")
     add("--out", metavar="JSON", help="write the factors here, by column")
-    add_output(parser, "replace an existing output file")
+    add("--overwrite", action="store_true", help="replace an existing output file")
     add_options(parser, LoadOptions)
 
 
-def run_torque_constants(arguments: argparse.Namespace) -> int:
+def run_torque_constants(arguments: argparse.Namespace) -> Answer:
     """Torque per unit of motor current, per joint, from logs whose torque columns hold currents."""
     if bool(arguments.loaded) != bool(arguments.load):
         raise InputError(
@@ -155,22 +136,24 @@ def run_torque_constants(arguments: argparse.Namespace) -> int:
         body=arguments.body or body,
         **options,
     )
-    constants = [
-        {"joint": j, "constant": k, "deviation": s}
-        for j, k, s in zip(found.joints, found.constants, found.deviations, strict=True)
-    ]
-    with redirect_sentences(arguments.json):
-        print(spell_as_arguments(str(found)))
-        if arguments.out:
-            text = json.dumps(found.units, indent=1).encode()
-            write_atomically(arguments.out, text, overwrite=arguments.overwrite)
-            print(f"wrote {arguments.out}")
-        if found.units:
-            units = {column: float(f"{k:.6g}") for column, k in found.units.items()}
-            print(f"fit these logs with {as_arguments({'units': units})}")
-    if arguments.json:
-        print_json("torque-constants", {"constants": constants, "units": found.units})
-    return 0
+    print(spell_as_arguments(str(found)))
+    _write_json(arguments, found.units)
+    if found.units:
+        units = {column: float(f"{k:.6g}") for column, k in found.units.items()}
+        print(f"fit these logs with {as_arguments({'units': units})}")
+    rows = zip(found.joints, found.constants, found.deviations, strict=True)
+    return 0, lambda: {
+        "constants": [{"joint": j, "constant": k, "deviation": s} for j, k, s in rows],
+        "units": found.units,
+    }
+
+
+def _write_json(arguments: argparse.Namespace, values: Any) -> None:
+    """Write what was identified to ``--out``."""
+    if arguments.out:
+        text = json.dumps(as_json(values), indent=1).encode()
+        write_atomically(arguments.out, text, overwrite=arguments.overwrite)
+        print(f"wrote {arguments.out}")
 
 
 def _read_load(path: str) -> tuple[Array | float, str | None]:

@@ -11,22 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid.cli.options import (
-    add_options,
-    add_robot_arguments,
-    as_arguments,
-    read_options,
-    read_robot,
-    robot_words,
-)
-from feasid.cli.output import (
-    add_output,
-    check_picture,
-    print_json,
-    redirect_sentences,
-    spell_as_arguments,
-    write_picture,
-)
+from feasid.cli import Answer
+from feasid.cli.options import add_options, as_arguments, read_options
+from feasid.cli.output import check_picture, spell_as_arguments, write_picture
+from feasid.cli.robot import add_robot_arguments, read_robot, robot_words
+from feasid.cli.signatures import add_parameters, read_parameters
 from feasid.core.errors import InputError, LogError
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
 from feasid.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
@@ -35,6 +24,9 @@ from feasid.robot.formats.fit_robot import with_shared_motors
 if TYPE_CHECKING:
     from feasid.applications.online.replay import Replay
 
+REDUCE = "identification.regression.reduce:reduce"
+REPLAY = "applications.online.replay:replay"
+
 EXIT_PARTIAL = 4  #: Exit status when some logs failed and the others were reduced.
 
 
@@ -42,11 +34,10 @@ def add_diagnose_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid diagnose``."""
     parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag")
     add_robot_arguments(parser)
-    add_output(parser)
     add_options(parser, DiagnoseOptions)
 
 
-def run_diagnose(arguments: argparse.Namespace) -> int:
+def run_diagnose(arguments: argparse.Namespace) -> Answer:
     """Print the problems of a log: what, where, how certain, and how to fix them.
 
     Exit status 0 when nothing is wrong, 1 with errors or warnings.
@@ -56,21 +47,19 @@ def run_diagnose(arguments: argparse.Namespace) -> int:
     options = read_options(arguments, DiagnoseOptions, "feasid diagnose")
     robot = read_robot(arguments)
     diagnosis = diagnose(arguments.log, robot, **options)
-    if arguments.json:
-        found = [asdict(f) for f in diagnosis]
-        print_json(
-            "diagnose", {"ok": diagnosis.ok, "findings": found, "options": diagnosis.options}
-        )
-    else:
-        print(" ".join(arguments.log))
-        if robot.constraint_summary:
-            print(f"{robot.name}: {robot.constraint_summary}")
-        print(spell_as_arguments(diagnosis.explain()))
-        if diagnosis.options or diagnosis.ok:
-            words = as_arguments({**options, **diagnosis.options})
-            command = shlex.join(["feasid", "fit", *arguments.log, *robot_words(arguments)])
-            print(f"\n{'fixed' if diagnosis.options else 'next'}: {command} {words}".rstrip())
-    return 0 if diagnosis.ok else 1
+    print(" ".join(arguments.log))
+    if robot.constraint_summary:
+        print(f"{robot.name}: {robot.constraint_summary}")
+    print(spell_as_arguments(diagnosis.explain()))
+    if diagnosis.options or diagnosis.ok:
+        words = as_arguments({**options, **diagnosis.options})
+        command = shlex.join(["feasid", "fit", *arguments.log, *robot_words(arguments)])
+        print(f"\n{'fixed' if diagnosis.options else 'next'}: {command} {words}".rstrip())
+    return 0 if diagnosis.ok else 1, lambda: {
+        "ok": diagnosis.ok,
+        "findings": [asdict(finding) for finding in diagnosis],
+        "options": diagnosis.options,
+    }
 
 
 def add_reduce_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,13 +68,13 @@ def add_reduce_arguments(parser: argparse.ArgumentParser) -> None:
     add("logs", nargs="+", metavar="LOG")
     add_robot_arguments(parser)
     add("--out", required=True, metavar="FILE.reduced")
-    add("--workers", type=int, default=1, metavar="N", help="processes")
+    add_parameters(parser, REDUCE, "workers")
     add("--resume", action="store_true", help="add to an output that exists")
-    add_output(parser, "replace FILE.reduced")
+    add("--overwrite", action="store_true", help="replace FILE.reduced")
     add_options(parser, ReduceOptions)
 
 
-def run_reduce(arguments: argparse.Namespace) -> int:
+def run_reduce(arguments: argparse.Namespace) -> Answer:
     """Reduce logs to one small file that adds, saves and is fitted later.
 
     Every log is reduced by itself; one that fails is reported and left out (exit status 4). The
@@ -105,23 +94,25 @@ def run_reduce(arguments: argparse.Namespace) -> int:
     failed: tuple[Any, ...] = ()
     with _checkpoints(arguments) as folder:
         try:
-            total = reduce(parts, robot, workers=arguments.workers, checkpoints=folder, **options)
+            workers = read_parameters(arguments, REDUCE, "workers")
+            total = reduce(parts, robot, checkpoints=folder, **workers, **options)
         except LogError as error:
             if getattr(error, "partial", None) is None:
                 raise
             total, failed = error.data["partial"], error.data["failed"]
         total.save(arguments.out, overwrite=replaces)
-    with redirect_sentences(arguments.json):
-        for note in total.notes:
-            print(f"  - {spell_as_arguments(note.with_code)}")
-        print(f"wrote {arguments.out}: {total.samples} samples of {len(total.sources)} log(s)")
+    for note in total.notes:
+        print(f"  - {spell_as_arguments(note.with_code)}")
+    print(f"wrote {arguments.out}: {total.samples} samples of {len(total.sources)} log(s)")
     for failure in failed:
         print(f"feasid: left out {failure.log}: {failure.message}", file=sys.stderr)
-    if arguments.json:
-        told = {"out": arguments.out, "samples": total.samples, "logs": total.sources}
-        left = {str(f.log): f.message for f in failed}
-        print_json("reduce", {**told, "notes": [str(n) for n in total.notes], "left_out": left})
-    return EXIT_PARTIAL if failed else 0
+    return EXIT_PARTIAL if failed else 0, lambda: {
+        "out": arguments.out,
+        "samples": total.samples,
+        "logs": total.sources,
+        "notes": [str(n) for n in total.notes],
+        "left_out": {str(f.log): f.message for f in failed},
+    }
 
 
 def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
@@ -171,16 +162,13 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("log", metavar="LOG", help="CSV, Parquet, NPZ or a bag with positions and torques")
     add_robot_arguments(parser)
-    add("--window", type=float, default=10.0, metavar="S",
-        help="length of the window of samples; default 10 s")  # fmt: skip
-    add("--interval", type=float, default=1.0, metavar="S",
-        help="time between printed lines; default 1 s")  # fmt: skip
+    add_parameters(parser, REPLAY, "window interval")
     add("--plot", metavar="PNG", help="draw errors and gate over time")
-    add_output(parser, "replace the drawing if it exists")
+    add("--overwrite", action="store_true", help="replace the drawing if it exists")
     add_options(parser, ReplayOptions)
 
 
-def run_replay(arguments: argparse.Namespace) -> int:
+def run_replay(arguments: argparse.Namespace) -> Answer:
     """Replay a log through the online identifier: the estimates, and when the model could be used.
 
     Exit status 0 when the gate was open at the end, else 1.
@@ -195,22 +183,21 @@ def run_replay(arguments: argparse.Namespace) -> int:
     def print_progress(so_far: Replay) -> None:
         print(so_far.line(len(so_far.estimates) - 1), flush=True)
 
-    with redirect_sentences(arguments.json):
-        played = replay(arguments.log, robot, window=arguments.window, interval=arguments.interval,
-                        each=print_progress, **options)  # fmt: skip
-        for change in played.online.changes:
-            print(f"change at {change}")
-        for cause, count in played.online.faults.items():
-            print(f"{count} samples {cause}")
-        print(played.estimates[-1].verified)
-        if arguments.plot:
-            write_picture(played.plot(), arguments.plot, overwrite=arguments.overwrite)
-            print(f"wrote {arguments.plot}")
-    if arguments.json:
-        estimates = [
+    times = read_parameters(arguments, REPLAY, "window interval")
+    played = replay(arguments.log, robot, each=print_progress, **times, **options)
+    for change in played.online.changes:
+        print(f"change at {change}")
+    for cause, count in played.online.faults.items():
+        print(f"{count} samples {cause}")
+    print(played.estimates[-1].verified)
+    if arguments.plot:
+        write_picture(played.plot(), arguments.plot, overwrite=arguments.overwrite)
+        print(f"wrote {arguments.plot}")
+    return 0 if played.estimates[-1].decision.open else 1, lambda: {
+        "estimates": [
             {"time": e.time, "r2": e.r2, "open": e.decision.open, "reasons": e.decision.reasons}
             for e in played.estimates
-        ]
-        changes, faults = [*map(str, played.online.changes)], dict(played.online.faults)
-        print_json("replay", {"estimates": estimates, "changes": changes, "faults": faults})
-    return 0 if played.estimates[-1].decision.open else 1
+        ],
+        "changes": [str(change) for change in played.online.changes],
+        "faults": dict(played.online.faults),
+    }

@@ -1,4 +1,4 @@
-"""Options that several commands share: the robot, and those of the table by kind."""
+"""The parser of commands, and arguments made of options: described, read, and spelled."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from feasid.core.errors import InputError, did_you_mean
 from feasid.core.files import read_whole
-
-if TYPE_CHECKING:
-    from feasid.options.option import Option
-    from feasid.robot.description import Robot
+from feasid.options.option import NONE, Option
 
 MAX_MATRIX_FILE_BYTES = 2**20  #: Bytes of a text file with a transmission matrix.
 NO_TERMINAL = 80  #: Columns of help that no terminal shows.
 
-METAVAR = {"number": "NUMBER", "count": "N", "flag": "YES/NO", "words": "LIST", "value": "VALUE",
-           "mapping": "NAME=VALUE,..."}  # fmt: skip
+METAVAR = {"number": "NUMBER", "count": "N", "flag": "YES/NO", "words": "LIST", "text": "NAME",
+           "value": "VALUE", "mapping": "NAME=X,..."}  # fmt: skip
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -92,21 +89,6 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{said}\n{self.prog} --help lists the arguments\n")
 
 
-def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None) -> None:
-    """Arguments of the robot's description and of options that complete it; optional if `what` is
-    given.
-    """
-    add, said = parser.add_argument, what or "the robot's description, URDF, MJCF, SDF or USD"
-    add("--robot", required=what is None, metavar="FILE", help=said)
-    add("--floating", action="store_true", help="the root link of a URDF floats")
-    add("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
-    add("--gravity", metavar="X,Y,Z", help="gravity vector in the base frame [m/s^2]")
-    add("--ignore", metavar="LIST", help="effects of the description that are left out")
-    add("--use-mujoco", action="store_true", help="read the description by MuJoCo's compiler")
-    add("--model", metavar="NAME", help="which of several models of an SDF or USD file")
-    add("--sidecar", choices=("yes", "no"), help="read FILE.feasid.json too; default yes")
-
-
 def add_options(
     parser: argparse.ArgumentParser, options: type, frequent: Sequence[str] = ()
 ) -> None:
@@ -119,8 +101,7 @@ def add_options(
     for title, table in option_groups(options).items():
         group = parser.add_argument_group(title)
         for name, option in table.items():
-            settings = _argument_settings(option)
-            group.add_argument(argument_name(name), dest=f"option_{name}", **settings)
+            add_option(group, name, option, dest=f"option_{name}")
     group = parser.add_argument_group("any option")
     if frequent and isinstance(parser, Parser):
         group.add_argument("--help-all", action=_HelpAll, nargs=0, help="all options, and exit")
@@ -132,29 +113,28 @@ def add_options(
 
 def argument_name(name: str) -> str:
     """An option as it is typed."""
-    return f"--{name.replace('_', '-')}"
+    return f"--{name.strip('_').replace('_', '-')}"
 
 
-def _argument_settings(option: Option) -> dict[str, Any]:
+def add_option(parser: Any, name: str, option: Option, dest: str) -> None:
+    """The argument of one option; a flag that is off needs no word."""
     unit = f" [{option.unit}]" if option.unit else ""
     default = option.default
     if isinstance(default, bool):
         default = "yes" if default else "no"
-    words = "" if default in (None, ()) else f"; default {default}"
+    words = "" if default in (None, (), "") else f"; default {default}"
     text = f"{option.doc}{unit}{words}".replace("%", "%%")
-    absent = "left out:" if default is None else "none:"
+    absent = "left out:" if option.default is None else "none:"
     for value, typed in {"None": absent, "False": "no:", r"\(\)": "none:"}.items():
         text = re.sub(rf"(^|; ){value} ", rf"\1{typed} ", text)
-    out: dict[str, Any] = {"help": text}
-    if option.syntax == "choice":
-        out["metavar"] = "{" + ",".join(w for w in option.words if w) + "}"
-    else:
-        out["metavar"] = METAVAR[option.syntax]
-    if option.syntax == "mapping":
-        out["action"] = "append"
+    choices = ",".join(w for w in option.words if w)
+    word = "PATH" if "Path" in str(option.annotation) else METAVAR.get(option.syntax)
+    settings: dict[str, Any] = {"metavar": word or f"{{{choices}}}"}
+    if option.syntax in ("mapping", "value"):
+        settings["action"] = "append"
     if option.syntax == "flag":
-        out |= {"nargs": "?", "const": "yes"}
-    return out
+        settings |= {"nargs": "?", "const": "yes"}
+    parser.add_argument(argument_name(name), dest=dest, help=text, **settings)
 
 
 def read_options(arguments: argparse.Namespace, options: type, function: str) -> dict[str, Any]:
@@ -165,70 +145,44 @@ def read_options(arguments: argparse.Namespace, options: type, function: str) ->
     from feasid.options.complete import check_options, option_table
 
     table = option_table(options)
-    typed: dict[str, Any] = {}
-    for name, option in table.items():
-        text = getattr(arguments, f"option_{name}")
-        if text is not None:
-            typed[name] = _parse_argument(argument_name(name), option, text)
-    pairs = {}
+    typed = ((name, getattr(arguments, f"option_{name}")) for name in table)
+    words = {name: (argument_name(name), text) for name, text in typed if text is not None}
     for entry in arguments.option or ():
-        key, sign, value = entry.partition("=")
-        if not (key and sign and value):
+        name, sign, text = entry.partition("=")
+        if not (name and sign and text):
             raise InputError(f"--option needs NAME=VALUE, not {entry!r}")
-        pairs[key] = value
-    for name, text in pairs.items():
         if name not in table:
             typed_as = f": use {argument_name(name)}" if hasattr(arguments, name) else ""
             hint = typed_as or did_you_mean(name, table)
             raise InputError(f"--option {name}: no such option{hint}")
-        typed[name] = _parse_argument(f"--option {name}", table[name], text)
-    if isinstance(typed.get("transmission"), str):
-        # Numbers of a text file, rows by line, separated by commas or blanks.
-        path = typed["transmission"]
-        lines = read_whole(path, MAX_MATRIX_FILE_BYTES).decode(errors="replace").splitlines()
-        rows = [line.replace(",", " ").split() for line in lines if line.strip()]
-        try:
-            typed["transmission"] = [[float(x) for x in row] for row in rows]
-        except ValueError as error:
-            raise InputError(f"{path}: a transmission matrix holds numbers only: {error}") from None
-    return check_options(options, typed, function)
+        words[name] = f"--option {name}", text
+    if "transmission" in words:
+        label, text = words["transmission"]
+        words["transmission"] = label, _matrix_in_file(text[-1] if isinstance(text, list) else text)
+    values = {name: parse_argument(label, table[name], x) for name, (label, x) in words.items()}
+    return check_options(options, values, function)
 
 
-def _parse_argument(label: str, option: Option, text: str | list[str]) -> Any:
+def _matrix_in_file(text: str) -> str:
+    """JSON of the matrix in a text file, rows by line, numbers separated by commas or blanks."""
+    if text.lstrip()[:1] in ("[", "") or text.strip().lower() in NONE:
+        return text
+    lines = read_whole(text, MAX_MATRIX_FILE_BYTES).decode(errors="replace").splitlines()
+    rows = [line.replace(",", " ").split() for line in lines if line.strip()]
+    try:
+        return json.dumps([[float(x) for x in row] for row in rows])
+    except ValueError as error:
+        raise InputError(f"{text}: a transmission matrix holds numbers only: {error}") from None
+
+
+def parse_argument(label: str, option: Option, text: str | list[str]) -> Any:
+    """The value of an option from its word, or from several, whose mappings are joined."""
     if isinstance(text, str):
         return option.parse(label, text)
-    merged: dict[str, Any] = {}
-    for entry in text:
-        merged |= option.parse(label, entry) or {}
-    return merged
-
-
-def read_robot(arguments: argparse.Namespace) -> Robot:
-    """The robot that the arguments describe."""
-    from feasid.robot.formats.load import load_robot
-
-    return load_robot(arguments.robot, floating=arguments.floating,
-                      lock=parse_locks(arguments.lock), gravity=parse_vector(arguments.gravity),
-                      ignore=arguments.ignore.split(",") if arguments.ignore else (),
-                      use_mujoco=arguments.use_mujoco,
-                      sidecar=arguments.sidecar != "no", model=arguments.model or "")  # fmt: skip
-
-
-def robot_words(arguments: argparse.Namespace) -> list[str]:
-    """The typed arguments of `add_robot_arguments`."""
-    words = ["--robot", arguments.robot]
-    words += [argument_name(k) for k in ("floating", "use_mujoco") if getattr(arguments, k)]
-    words += [word for entry in arguments.lock or () for word in ("--lock", entry)]
-    given = ((name, getattr(arguments, name)) for name in ("gravity", "ignore", "sidecar", "model"))
-    return [*words, *(f"--{name}={value}" for name, value in given if value)]
-
-
-def refuse_robot(arguments: argparse.Namespace, without: str) -> None:
-    """Raise for arguments of a robot where none is asked about."""
-    names = ["robot", "floating", "lock", "gravity", "ignore", "use_mujoco", "sidecar"]
-    names += ["model"] * (without == "--robot")  # files have models, too
-    if given := [argument_name(name) for name in names if getattr(arguments, name)]:
-        raise InputError(f"{', '.join(given)} would be ignored without {without}")
+    values = [option.parse(label, entry) for entry in text]
+    if all(isinstance(value, Mapping) for value in values):
+        return {key: item for value in values for key, item in value.items()}
+    return values[-1]
 
 
 def as_arguments(options: Mapping[str, Any]) -> str:
@@ -257,28 +211,3 @@ def _as_list(value: Any) -> str:
 
 LISTED = re.compile(r"""[,=\[\]"'\s]|^$|^none$""")
 """Characters that a name or a value in a comma list must not have."""
-
-
-def parse_locks(entries: Sequence[str] | None) -> dict[str, float]:
-    """``["gripper=0.1"]`` as a mapping."""
-    out = {}
-    for entry in entries or ():
-        joint, sign, value = entry.partition("=")
-        try:
-            out[joint] = float(value) if sign else 0.0
-        except ValueError:
-            raise InputError(f"--lock {entry}: {value!r} is not a number") from None
-    return out
-
-
-def parse_vector(text: str | None) -> tuple[float, ...] | None:
-    """``"0,0,-9.81"`` as numbers."""
-    if text is None:
-        return None
-    try:
-        numbers = tuple(float(x) for x in text.split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != 3:
-        raise InputError(f"--gravity needs three numbers such as 0,0,-9.81, not {text!r}")
-    return numbers

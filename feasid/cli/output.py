@@ -14,8 +14,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -38,23 +37,10 @@ SCHEMA = 2
 """Version of the schema of ``--json``; it rises if a key changes its meaning or is removed."""
 
 
-def add_output(parser: argparse.ArgumentParser, overwrite: str = "") -> None:
-    """The argument ``--json``, after ``--overwrite`` with this help where files are written."""
-    if overwrite:
-        parser.add_argument("--overwrite", action="store_true", help=overwrite)
-    said = "print JSON on stdout and everything else on stderr"
-    parser.add_argument("--json", action="store_true", help=said)
-
-
 def print_json(command: str, data: Mapping[str, Any]) -> None:
     """Print a command's answer as JSON."""
     told = {"schema": SCHEMA, "command": command, "feasid": __version__, **data}
     print(json.dumps(as_json(told), indent=1, allow_nan=False))
-
-
-def redirect_sentences(instead: bool) -> redirect_stdout[Any]:
-    """Stream for a command's sentences: standard error if it prints JSON."""
-    return redirect_stdout(sys.stderr if instead else sys.stdout)
 
 
 def fit_as_data(model: FittedModel) -> dict[str, Any]:
@@ -88,6 +74,14 @@ def write_picture(figure: Figure, path: str, *, overwrite: bool) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=Path(path).suffix[1:].lower())
     write_atomically(path, buffer.getvalue(), overwrite=overwrite)
+
+
+def write_outputs(arguments: argparse.Namespace, **writers: Callable[..., Any]) -> None:
+    """Write each of these outputs that was asked for, by the function that writes it."""
+    for name, write in writers.items():
+        if path := getattr(arguments, name):
+            write(path, overwrite=arguments.overwrite)
+            print(f"wrote {path}")
 
 
 def errors_as_data(errors: pd.Series[float]) -> dict[str, float]:

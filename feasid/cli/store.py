@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
-from feasid.cli.output import add_output, fit_as_data, print_display, print_json, redirect_sentences
+from feasid.cli import Answer
+from feasid.cli.options import add_options, read_options
+from feasid.cli.output import fit_as_data, print_display, write_outputs
+from feasid.cli.robot import add_robot_arguments, read_robot
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs
 from feasid.core.notes import as_json
@@ -33,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--since", metavar="DAY", help="drift, fit: first day")
     add("--report", metavar="HTML", help="drift: write a page here")
     add("--save", metavar="FILE.feasid", help="fit: keep the fit")
-    add_output(parser, "replace existing output files")
+    add("--overwrite", action="store_true", help="replace existing output files")
     add_options(parser, FitOptions)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Answer:
     """Add logs, print a robot's drift (status 1 where something stands out), or fit its logs."""
     action = arguments.action
     for name in NEEDS[action]:
@@ -54,37 +55,23 @@ def run(arguments: argparse.Namespace) -> int:
     from feasid.applications.fleet.store import LogStore
 
     store = LogStore(arguments.store, robot, **select_options(ReduceOptions, options))
-    if action in ("add", "list"):
-        if action == "add":
-            day, how = arguments.day, arguments.compact
-            files = store.add(arguments.logs, arguments.name, day, compact=how)
-            data: dict[str, Any] = {"files": [str(file) for file in files]}
-            text = f"added {len(files)} log(s) of {arguments.name} to {arguments.store}"
-        else:
-            table = store.table.astype({"day": str})
-            data, text = {"logs": table.to_dict("records")}, table.to_string(index=False)
-        if arguments.json:
-            print_json("store", data)
-        else:
-            print(text)
-        return 0
+    if action == "add":
+        files = store.add(arguments.logs, arguments.name, arguments.day, compact=arguments.compact)
+        print(f"added {len(files)} log(s) of {arguments.name} to {arguments.store}")
+        return 0, lambda: {"files": [str(file) for file in files]}
+    if action == "list":
+        table = store.table.astype({"day": str})
+        print(table.to_string(index=False))
+        return 0, lambda: {"logs": table.to_dict("records")}
     if action == "fit":
         fitted = store.fit(arguments.name, arguments.since, **options)
-    else:
-        drift = store.drift(arguments.name, arguments.since)
-    if arguments.json:
-        notes = {} if action == "fit" else {"findings": as_json(drift.notes)}
-        print_json("store", notes or fit_as_data(fitted))
-    else:
-        print_display(fitted.display() if action == "fit" else drift.display())
-    with redirect_sentences(arguments.json):
-        if arguments.save:
-            fitted.save(arguments.save, overwrite=arguments.overwrite)
-            print(f"wrote {arguments.save}")
-        if arguments.report:
-            drift.report(arguments.report, overwrite=arguments.overwrite)
-            print(f"wrote {arguments.report}")
-    return 1 if action == "drift" and drift.notes else 0
+        print_display(fitted.display())
+        write_outputs(arguments, save=fitted.save)
+        return 0, lambda: fit_as_data(fitted)
+    drift = store.drift(arguments.name, arguments.since)
+    print_display(drift.display())
+    write_outputs(arguments, report=drift.report)
+    return 1 if drift.notes else 0, lambda: {"findings": as_json(drift.notes)}
 
 
 def _spell(name: str) -> str:

@@ -19,16 +19,9 @@ from typing import Any
 import numpy as np
 
 from feasid import certificate
-from feasid.cli import beta
-from feasid.cli.options import (
-    add_options,
-    add_robot_arguments,
-    argument_name,
-    read_options,
-    read_robot,
-    refuse_robot,
-)
-from feasid.cli.output import add_output, print_json
+from feasid.cli import Answer, beta
+from feasid.cli.options import add_options, argument_name, read_options
+from feasid.cli.robot import add_robot_arguments, read_robot, refuse_robot
 from feasid.core.errors import CertificateError, InputError
 from feasid.core.files import open_for_reading
 from feasid.options.complete import select_options
@@ -49,19 +42,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--log", metavar="LOG", help="compare with the fit of this log")
     add("--margin", type=float, metavar="NUMBER", help="absolute margin that was asked for, SI")
     add_options(parser, FitOptions)
-    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Check the files; returns the exit status."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """Check the files."""
     options = read_options(arguments, FitOptions, "feasid verify")
     _refuse_ignored(arguments, options)
-    if not arguments.json:
-        return _check_proofs(arguments, options)
     with redirect_stdout(StringIO()) as said:
         status = _check_proofs(arguments, options)
-    print_json("verify", {"holds": status == 0, "files": arguments.files, "said": said.getvalue()})
-    return status
+    print(said.getvalue(), end="")
+    return status, lambda: {"holds": status == 0, "files": arguments.files, "said": said.getvalue()}
 
 
 def _refuse_ignored(arguments: argparse.Namespace, options: dict[str, Any]) -> None:

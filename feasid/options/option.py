@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import NoneType, UnionType
@@ -63,10 +64,12 @@ class Option:
     def syntax(self) -> str:
         """How it is typed: a key of `READERS`."""
         types = [m for m in self.members if get_origin(m) is not Literal and m is not NoneType]
+        if str in types and not any(get_origin(m) or m is float for m in types):
+            return "text"
         if len(types) != 1:
             return "value" if types else "choice"
         container, inner = get_origin(types[0]), get_args(types[0])
-        item = _without_ranges(inner[0]) if container is Sequence else None
+        item = _without_ranges(inner[0]) if container in (Sequence, Iterable) else None
         if item is str or get_origin(item) is Literal:
             return "words"
         names = {bool: "flag", int: "count", float: "number"}
@@ -157,10 +160,20 @@ NEXT_NAME = re.compile(r""",(?=[^,=\[\]{}"']+=)""")
 
 
 def _read_value(option: Option, name: str, text: str) -> Any:
-    try:
+    """JSON, numbers separated by commas where no text is meant, or a text."""
+    with suppress(json.JSONDecodeError, RecursionError):
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
-        return text
+    with suppress(ValueError):
+        numbers = () if str in option.members else tuple(float(word) for word in text.split(","))
+        return numbers if len(numbers) > 1 else numbers[0] if numbers else text
+    return text
+
+
+def _read_any(option: Option, name: str, text: str) -> Any:
+    """As `_read_value`, or ``NAME=VALUE,...`` where no text is meant."""
+    value = _read_value(option, name, text)
+    named = isinstance(value, str) and "=" in value and str not in option.members
+    return _read_mapping(option, name, text) if named else value
 
 
 READERS: dict[str, Callable[[Option, str, str], Any]] = {
@@ -169,8 +182,9 @@ READERS: dict[str, Callable[[Option, str, str], Any]] = {
     "flag": _read_flag,
     "choice": lambda option, name, text: text,
     "words": _read_words,
+    "text": lambda option, name, text: text,
     "mapping": _read_mapping,
-    "value": _read_value,
+    "value": _read_any,
 }
 """How a word of the command line is read: of a "mapping" from names, of "words" separated by
 commas; of a "value" only its user knows what it may be.

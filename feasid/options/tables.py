@@ -389,7 +389,7 @@ class CommandOptions(TypedDict, total=False):
                example='[["shoulder", {"slide": 0.1}, 1.2, 0.02]]'),
     ]  # fmt: skip
     loaded: Annotated[
-        Any,
+        str | Any,
         Option("a second log, of the robot with a known load on its last body",
                needs=("command", LAWS), example="loaded.csv"),
     ]  # fmt: skip

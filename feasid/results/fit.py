@@ -226,8 +226,9 @@ class Fit(Displayed, FittedModel):
         Parameters
         ----------
         count : int
-            Robots.
+            Number of robots.
         seed : int
+            Seed of the draws.
         scale : float
             Factor on the log's standard deviations, at most 1000: values above 1 spread the robots
             more, up to the prior.

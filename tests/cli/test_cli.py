@@ -48,9 +48,9 @@ def test_fit_prints_writes_and_returns_zero(folder, capsys):
     [
         (["fit", "lgo.csv", "--robot", "arm.urdf"], "did you mean|nearest|log.csv"),
         (["fit", "log.csv", "--robot", "arn.urdf"], r"arn\.urdf"),
-        (["fit", "log.csv", "--robot", "arm.urdf", "--lock", "slide=x"], "not a number"),
+        (["fit", "log.csv", "--robot", "arm.urdf", "--lock", "slide=x"], "not 'x' for 'slide'"),
         (["fit", "log.csv", "--robot", "arm.urdf", "--friction", "viscos"], "'viscous'"),
-        (["fit", "log.csv", "--robot", "arm.urdf", "--gravity", "1,2"], "three numbers"),
+        (["fit", "log.csv", "--robot", "arm.urdf", "--gravity", "1,2"], r"shape \(3,\)"),
         (["fit", "log.csv", "--robot", "arm.urdf", "--cutoff", "1e9"], "cut-?off"),
         (["fti"], "did you mean 'fit'"),
     ],

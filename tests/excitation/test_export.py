@@ -140,7 +140,7 @@ def test_command_writes_all_files(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["--velocity", "wheel_joint=x"], "--velocity needs"),
+    (["--velocity", "wheel_joint=x"], "--velocity of joint 'wheel_joint' must be a bound"),
     (["--velocity", "wheel=3"], "no joint 'wheel'"), (["--objective", "det"], "'det'"),
     (["--given", "none.reduced"], "no such file"),
 ])  # fmt: skip

@@ -46,7 +46,7 @@ COMMANDED = {"servo", *option_table(CommandOptions)}
 BAD = {  # a value of the wrong kind or out of range; anything is a mapping's or a value's business
     "number": ["", "x", "nan", "inf", "-inf"], "count": ["0", "-3", "1.5", "x"],
     "flag": ["maybe", "2", ""], "choice": ["", "nonsense"], "words": ["nonsense", "[1]"],
-    "mapping": ["nonsense", "=", "[1, 2]"], "value": [],
+    "mapping": ["nonsense", "=", "[1, 2]"], "value": [], "text": [],
 }  # fmt: skip
 
 
@@ -139,6 +139,7 @@ ODD = {
     "choice": ["Full", "none", "huber,tukey"],
     "words": ["none", "[]", "viscous,viscous", ",", "offset,"],
     "mapping": ["{}", "a=", "nowhere=1", "t=1", '{"q": {"q": {}}}', "none"],
+    "text": ["none", "-1", "[]"],
     "value": ["none", "-1", "[]", "[[]]", "{}", '"wls"', "[1, [2]]", "1e400", "[" * 5000],
 }
 

@@ -71,31 +71,31 @@ def excite(
     duration : float
         Period [s], from 0.1 to 86 400.
     harmonics : int
-        Harmonics L of the Fourier series; splines get as many coefficients, 2 L + 1 per joint.
+        Number L of harmonics of the Fourier series; splines get as many coefficients, 2 L + 1 per
+        joint.
     objective : {"logdet", "condition", "prediction", "gains"} or mapping
-        "logdet" maximises log det of the information matrix (D-optimal). "condition" minimises the
-        condition number of the base regressor, as Swevers et al. (1997); in SI units it depends
-        mostly on the units, and motions that minimise it spend much time near standstill.
-        "prediction" minimises the torque variance on the `task` (I-optimal). "gains" minimises the
-        variance of ratios of servo gains identified from positions and commands, see `feasid.fit`
-        with ``command=``: `noise` is then gain times encoder step over sqrt(12). A mapping weighs
-        several: ``{"condition": 1, "logdet": 0.5}`` minimises log condition - 0.5 log det /
-        parameters.
+        "logdet", "condition", "prediction" or "gains", or weights of several. "logdet" maximises
+        log det of the information matrix (D-optimal). "condition" minimises the condition number of
+        the base regressor, as Swevers et al. (1997); in SI units it depends mostly on the units,
+        and motions that minimise it spend much time near standstill. "prediction" minimises the
+        torque variance on the `task` (I-optimal). "gains" minimises the variance of ratios of servo
+        gains identified from positions and commands, see `feasid.fit` with ``command=``: `noise` is
+        then gain times encoder step over sqrt(12). A mapping weighs several:
+        ``{"condition": 1, "logdet": 0.5}`` minimises log condition - 0.5 log det / parameters.
     family : {"fourier", "spline"}
-        Fourier series, or periodic B-splines of degree five.
+        A Fourier series, or periodic B-splines of degree five.
     position, velocity, acceleration, jerk, torque : optional
-        Limits: a number b for -b to b, a tuple (low, high) of numbers or arrays (dof,), an array
-        (dof,) of bounds, or a mapping from joint to number or tuple; SI. Default the
-        description's. Torques are computed from the description's parameters, and their limits hold
-        with all of its friction and without any.
+        Limits in SI: a number b for -b to b, (low, high), or a mapping from joint to either.
+        Numbers may be arrays (dof,). Default the description's. Torques are computed from the
+        description's parameters, and their limits hold with all of its friction and without any.
     workspace : mapping of link to (low, high), optional
-        Boxes, corners (3,) in the base frame [m], in which the origins of links' frames stay.
+        Boxes in which the origins of links' frames stay, corners (3,) in the base frame [m].
     floor : float, optional
         Height [m] in the base frame above which all capsules stay.
     capsules : mapping of link to sequence of (start, end, radius), optional
         Shapes of links, in their frames [m]. Default around the description's primitives.
     meshes : path, optional
-        Folder below which the description's collision meshes (STL, OBJ) lie; each counts by its
+        Folder below which the description's collision meshes (STL, OBJ) lie. Each counts by its
         convex hull. ``package://arm/a.stl`` is ``arm/a.stl`` there, or ``a.stl``. Without it no
         mesh is opened, and a note names the links.
     collision : bool
@@ -117,20 +117,21 @@ def excite(
         Start and end at rest, with zero acceleration, as robot controllers require; False lets one
         period follow the other without a stop.
     slow : float
-        From 0 to below 1: share by which the middle of the period is slowed down, to show friction
-        at low speed.
+        Share, below 1, by which the middle of the period is slowed down, to show friction at low
+        speed.
     friction, drive_inertia : optional
-        Joint terms, as in `feasid.fit`.
+        Joint terms that count, as in `feasid.fit`.
     rate : float
         Samples per second that will be logged [Hz].
     seed : int
+        Seed of the search.
     time_limit : float
-        [s] of searching.
+        Time of searching [s].
     rounds : int, optional
-        Number of perturbations and further starts after the first ones; by default as many as time
+        Number of perturbations and further starts after the first ones, by default as many as time
         allows. Set it for results that do not depend on the speed of the machine.
     starts : int, optional
-        Random starts before the perturbations; default as many as a quarter of the time allows,
+        Random starts before the perturbations, by default as many as a quarter of the time allows,
         with `rounds` six.
     workers : int
         Number of processes that search at once, including this one. One per core finds better

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from feasid.applications.inspection import judge
 from feasid.applications.inspection.file_check import FileCheck, check_description
@@ -70,7 +70,7 @@ class FileCorrection(Displayed):
 
 def correct_file(
     path: str | os.PathLike[str],
-    metric: str = "euclidean",
+    metric: Literal["euclidean", "barrier"] = "euclidean",
     margin: float = judge.MARGIN,
     fill: bool = False,
     total_mass: float | None = None,
@@ -79,11 +79,29 @@ def correct_file(
 ) -> FileCorrection:
     """Correct the infeasible links of a file, see `feasid.correct`; all others keep every byte.
 
-    `for_`: a program that shall load the file, see `feasid.robot.formats.programs`. `model`: which
-    of several models of an SDF or USD file. `fill` gives
-    `FILL_MASS` and `FILL_RADIUS`; `total_mass` [kg] is that of all links. Raises
-    InputError: the file cannot be read, or an infeasible link cannot be corrected in this file;
-    names it. Raises OutputError: the new text did not pass verification.
+    Parameters
+    ----------
+    path : path
+        The file.
+    metric : {"euclidean", "barrier"}
+        Distance to minimise: of the entries, or with an entropy (thicker bodies).
+    margin : float
+        Smallest second moment of a corrected link over their sum, by default 1e-6.
+    fill : bool
+        Also give massless or point-like moving bodies a mass and an extent; see `FILL_MASS`.
+    total_mass : float, optional
+        Mass of all links, to which they are scaled in proportion [kg].
+    for_ : {"gazebo", "drake", "mujoco", "isaac", "pinocchio", "bullet"}, optional
+        A program that shall load the file, and what it rejects is thickened, too.
+    model : str
+        Which of several models of an SDF or USD file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or an infeasible link cannot be corrected in this file; names it.
+    OutputError
+        The new text did not pass verification.
     """
     judge.check_distance(metric, margin)
     text = parse_xml(read_bytes(path), os.fspath(path), model=model)

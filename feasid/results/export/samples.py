@@ -236,10 +236,10 @@ def sample(
     robot : Robot
         Every body with mass must have inertial parameters.
     count : int
-        Robots.
+        Number of robots.
     mass : float
-        Relative standard deviation of each mass, .1 for +- 10 %. Centres and inertias vary with
-        it: a body's pseudo-inertia has a Wishart density about the description's, the entropic
+        Relative standard deviation of each mass around a description. Centres and inertias vary
+        with it: a body's pseudo-inertia has a Wishart density about the description's, the entropic
         prior of weight ``1 / mass^2 - 2.5``; centres deviate by ``mass / sqrt(2)`` of the body's
         radius of gyration.
     density : float
@@ -249,6 +249,7 @@ def sample(
     joint_terms : float
         Relative standard deviation of each joint term, log-normal.
     seed : int
+        Seed of the draws.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from feasid.core.arguments import checked
+from feasid.core.arguments import Vector3, checked
 from feasid.core.errors import DescriptionError, InputError, did_you_mean, missing_extra
 from feasid.robot.description import Robot, Source
 from feasid.robot.formats.build import build_robot
@@ -31,7 +31,7 @@ def load_robot(
     path: Any,
     floating: bool | None = None,
     lock: Mapping[str, float] | None = None,
-    gravity: npt.ArrayLike | None = None,
+    gravity: Vector3 | None = None,
     use_mujoco: bool = False,
     limits: ReadLimits = LIMITS,
     ignore: Iterable[str] = (),
@@ -56,7 +56,7 @@ def load_robot(
     lock : mapping of str to float, optional
         Joints to hold at a position [rad or m]: their links become part of the link before.
     gravity : array_like, shape (3,), optional
-        In the base frame [m/s^2]; default the file's, or (0, 0, -9.81).
+        Gravity vector in the base frame [m/s^2]; default the file's, or (0, 0, -9.81).
     use_mujoco : bool
         Let MuJoCo compile an MJCF file, for masses from meshes and for elements that only its
         compiler expands. It opens the meshes and textures that the file names.
@@ -67,9 +67,10 @@ def load_robot(
         "gravcomp", "actuator", "nonlinear", "multidof", "flex", "plugin" (see
         `feasid.robot.formats.terms.EFFECTS`). Forces that are not named here raise an error.
     sidecar : bool
-        Also read the file's sidecar, in which `feasid.write` puts what the format cannot hold, and
-        the table of loops in the same folder (``arm.urdf.loops.json``, see
-        `feasid.robot.formats.sidecar`); False reads the file as other programs do.
+        Also read the file's sidecar, ``arm.urdf.feasid.json``, in which `feasid.write` puts what
+        the format cannot hold, and the table of loops in the same folder
+        (``arm.urdf.loops.json``, see `feasid.robot.formats.sidecar`); False reads the file as other
+        programs do.
     model : str
         Which of several models of an SDF file, or which prim of a USD file with several robots.
 

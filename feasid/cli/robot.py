@@ -1,0 +1,57 @@
+"""Arguments of a robot's description, which are the parameters of `feasid.load_robot`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from feasid.cli.options import argument_name
+from feasid.cli.signatures import add_parameters, read_parameters
+from feasid.core.errors import InputError
+
+if TYPE_CHECKING:
+    from feasid.robot.description import Robot
+
+LOAD = "robot.formats.load:load_robot"
+
+NAMES = "floating lock gravity ignore use_mujoco model sidecar"
+
+
+def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None) -> None:
+    """Arguments of the robot's description and of options that complete it; optional if `what` is
+    given.
+    """
+    told = what or "the robot's description, URDF, MJCF, SDF or USD"
+    parser.add_argument("--robot", required=what is None, metavar="FILE", help=told)
+    add_parameters(parser, LOAD, NAMES)
+
+
+def read_robot(arguments: argparse.Namespace, names: str = NAMES) -> Robot:
+    """The robot that the arguments describe; of a lock without a position, at zero."""
+    from feasid.robot.formats.load import load_robot
+
+    locks = arguments.lock or ()
+    arguments.lock = [x if "=" in x or x.startswith("{") else f"{x}=0" for x in locks] or None
+    return load_robot(arguments.robot, **read_parameters(arguments, LOAD, names))
+
+
+def robot_words(arguments: argparse.Namespace) -> list[str]:
+    """The typed arguments of `add_robot_arguments`."""
+    words = ["--robot", arguments.robot]
+    for name in NAMES.split():
+        value = getattr(arguments, name)
+        if value is not None and name in ("floating", "use_mujoco"):
+            words.append(argument_name(name))
+        elif value is not None:
+            texts = value if isinstance(value, list) else [value]
+            words += [word for text in texts for word in (argument_name(name), text)]
+    return words
+
+
+def refuse_robot(arguments: argparse.Namespace, without: str) -> None:
+    """Raise for arguments of a robot where none is asked about."""
+    names = ["robot", *NAMES.split()]
+    if without != "--robot":  # files have models, too
+        names.remove("model")
+    if given := [argument_name(name) for name in names if getattr(arguments, name)]:
+        raise InputError(f"{', '.join(given)} would be ignored without {without}")

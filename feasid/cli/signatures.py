@@ -1,0 +1,112 @@
+"""Arguments of commands that are parameters of public functions, from signature and docstring.
+
+A signature is read from the source of its module, since importing pandas and solvers takes a
+second, and help waits for nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from feasid.cli.options import add_option, argument_name, parse_argument
+from feasid.core.kinds import AnnotationNames
+from feasid.options.option import Option
+
+ENTRY = re.compile(r"^(\w[\w, ]*) : (.*)\n((?:    .*\n)*)", re.M)
+"""Parameters in a docstring in the style of NumPy: names, type and text."""
+
+WORDS = re.compile(r"\{([^{}]*)\}(?:, optional)?")
+"""The type of a parameter that is one of some words."""
+
+CLAUSE = re.compile(r"(?<=[^.])[.;](?: |$)")
+"""Where the first clause of a text ends."""
+
+
+def add_parameters(parser: argparse.ArgumentParser, function: str, names: str) -> None:
+    """One argument for each of these parameters of a function, ``module:name``.
+
+    A flag that is off by default takes no value.
+    """
+    options = parameter_options(function)
+    for name in names.split():
+        option = options[name]
+        if option.syntax == "flag" and option.default is not True:
+            parser.add_argument(argument_name(name), action="store_const", const="yes",
+                                help=option.doc)  # fmt: skip
+        else:
+            add_option(parser, name, option, dest=name)
+
+
+def read_parameters(arguments: argparse.Namespace, function: str, names: str) -> dict[str, Any]:
+    """The values of those of these parameters that were typed.
+
+    Raises InputError: in the prompt's spelling.
+    """
+    options = parameter_options(function)
+    texts = {name: getattr(arguments, name) for name in names.split()}
+    return {
+        name: parse_argument(argument_name(name), options[name], text)
+        for name, text in texts.items()
+        if text is not None
+    }
+
+
+@cache
+def parameter_options(function: str) -> Mapping[str, Option]:
+    """The parameters of a function or method as options, by name."""
+    module, _, path = function.partition(":")
+    spec = find_spec(f"feasid.{module}")
+    node: Any = ast.parse(spec.loader.get_source(spec.name))  # type: ignore[union-attr]
+    for name in path.split("."):
+        node = next(n for n in node.body if getattr(n, "name", "") == name)
+    entries = {
+        name: (kind, " ".join(text.split()).replace("`", ""))
+        for names, kind, text in ENTRY.findall(f"{ast.get_docstring(node)}\n")
+        for name in names.split(", ")
+    }
+    out = {}
+    for argument, default in _parameters(node.args):
+        kind, text = entries.get(argument.arg, ("", ""))
+        words = WORDS.fullmatch(kind)
+        annotation = (
+            Literal[ast.literal_eval(f"({words[1]},)")]
+            if words
+            else _without_ranges(argument.annotation)
+        )
+        clause = CLAUSE.split(text)[0]
+        doc = clause[:1].lower() + clause[1:]
+        out[argument.arg] = Option(doc, default, annotation=annotation)
+    return out
+
+
+def _parameters(given: ast.arguments) -> Iterator[tuple[ast.arg, Any]]:
+    """The parameters with a type, and their defaults where those are literals."""
+    required = [None] * (len(given.args) - len(given.defaults))
+    defaults = [*required, *given.defaults, *given.kw_defaults]
+    for argument, value in zip([*given.args, *given.kwonlyargs], defaults, strict=True):
+        if argument.annotation is not None:
+            yield argument, value.value if isinstance(value, ast.Constant) else None
+
+
+class _WithoutRanges(ast.NodeTransformer):
+    """``Annotated[X, ...]`` as ``X``: ranges may need what is not imported."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id == "Annotated":
+            return node.slice.elts[0]  # type: ignore[attr-defined,no-any-return]
+        return node
+
+
+def _without_ranges(annotation: Any) -> Any:
+    return eval(ast.unparse(_WithoutRanges().visit(annotation)), {}, AnnotationNames(KINDS))
+
+
+KINDS = "feasid.core.kinds"
+"""Where the names of annotations are; any other is a class that is known by its name."""
