@@ -63,6 +63,8 @@ def parameter_options(function: str) -> Mapping[str, Option]:
     module, _, path = function.partition(":")
     spec = find_spec(f"feasid.{module}")
     node: Any = ast.parse(spec.loader.get_source(spec.name))  # type: ignore[union-attr]
+    assigned = (n for n in node.body if isinstance(n, ast.AnnAssign))
+    aliases = {ast.unparse(n.target): n.value for n in assigned}
     for name in path.split("."):
         node = next(n for n in node.body if getattr(n, "name", "") == name)
     entries = {
@@ -77,7 +79,7 @@ def parameter_options(function: str) -> Mapping[str, Option]:
         annotation = (
             Literal[ast.literal_eval(f"({words[1]},)")]
             if words
-            else _without_ranges(argument.annotation)
+            else _evaluate(argument.annotation, aliases)
         )
         clause = CLAUSE.split(text)[0]
         doc = clause[:1].lower() + clause[1:]
@@ -95,7 +97,14 @@ def _parameters(given: ast.arguments) -> Iterator[tuple[ast.arg, Any]]:
 
 
 class _WithoutRanges(ast.NodeTransformer):
-    """``Annotated[X, ...]`` as ``X``: ranges may need what is not imported."""
+    """``Annotated[X, ...]`` as ``X``, also in aliases: ranges may need what is not imported."""
+
+    def __init__(self, aliases: Mapping[str, Any]) -> None:
+        self.aliases = aliases
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        alias = self.aliases.get(node.id)
+        return node if alias is None else self.visit(alias)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -104,8 +113,9 @@ class _WithoutRanges(ast.NodeTransformer):
         return node
 
 
-def _without_ranges(annotation: Any) -> Any:
-    return eval(ast.unparse(_WithoutRanges().visit(annotation)), {}, AnnotationNames(KINDS))
+def _evaluate(annotation: Any, aliases: Mapping[str, Any]) -> Any:
+    text = ast.unparse(_WithoutRanges(aliases).visit(annotation))
+    return eval(text, {}, AnnotationNames(KINDS))
 
 
 KINDS = "feasid.core.kinds"

@@ -267,7 +267,7 @@ def test_the_same_expression_is_made_once():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"precision": "half"}, "precision must be one of"),
+        ({"precision": "half"}, "precision must be 'double' or 'float'"),
         ({"parameters": "both"}, "'values' or 'argument'"),
         ({"routines": ["gravitation"]}, "no routine 'gravitation'"),
     ],

@@ -161,7 +161,7 @@ def test_arrays_of_the_wrong_shape_are_named(name):
     said[name] = said[name] * np.nan
     with pytest.raises(InputError, match=f"{name}.*finite|{name} holds matrices"):
         floating_motion(robot, **said)
-    with pytest.raises(InputError, match="axes are 'body' or 'world'"):
+    with pytest.raises(InputError, match="axes must be 'body' or 'world'"):
         floating_motion(robot, **random_motion(robot), axes="wrld")
 
 

@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,11 +15,13 @@ from robots import ARM, example_urdfs, without_geometry
 import feasid
 from feasid.applications.inspection.file_check import check_file
 from feasid.applications.inspection.file_correction import FILL_MASS, FILL_RADIUS, correct_file
-from feasid.applications.inspection.judge import MARGIN, METRICS, check_distance, closest_inertia
+from feasid.applications.inspection.judge import MARGIN, Metric, closest_inertia
 from feasid.cli import main
 from feasid.core.errors import FeasidError, InputError, OutputError
 from feasid.core.exact.poses import is_possible_inertia
 from feasid.robot import inertia
+
+METRICS = get_args(Metric)
 
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
 BAD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.005"/>'
@@ -111,12 +114,12 @@ def test_a_negative_mass_is_turned_and_said():
 
 
 @pytest.mark.parametrize(("metric", "margin", "words"), [
-    ("euclidian", MARGIN, "did you mean"), (np.eye(3), MARGIN, "not one of"),
-    *(("euclidean", margin, "between 0 and 1/3") for margin in (0.0, 0.5, float("nan"))),
+    ("euclidian", MARGIN, "metric must be .*did you mean"), (np.eye(3), MARGIN, "metric must be"),
+    *(("euclidean", margin, "margin must be .* at most 0.333") for margin in (0.0, 0.5, np.nan)),
 ])  # fmt: skip
 def test_options_are_checked(metric, margin, words):
     with pytest.raises(InputError, match=words):
-        check_distance(metric, margin)
+        correct_file("no.urdf", metric, margin)
 
 
 def test_a_plate_that_mujoco_rounds_to_an_impossible_one_is_thickened(tmp_path):

@@ -152,8 +152,6 @@ def design_setting(
 
 def make_basis(family: str, duration: float, harmonics: int, slow: float) -> bases.Basis:
     """The family of trajectories of this name."""
-    if harmonics > MOST_HARMONICS:
-        raise InputError(f"harmonics must be at most {MOST_HARMONICS}, not {harmonics}")
     spline = family == "spline"
     basis = (
         bases.Splines(duration, 2 * harmonics + 1) if spline else bases.Fourier(duration, harmonics)

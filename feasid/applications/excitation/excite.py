@@ -16,7 +16,16 @@ from feasid.applications.excitation.certificate import certify_motion, value_per
 from feasid.applications.excitation.problem import Problem
 from feasid.applications.excitation.search import Progress, SearchClock
 from feasid.applications.excitation.trajectory import Trajectory, sample_times
-from feasid.core.arguments import Count, Natural, NonNegative, Positive, Rate, checked, number
+from feasid.core.arguments import (
+    Count,
+    Natural,
+    NonNegative,
+    Positive,
+    Rate,
+    checked,
+    count,
+    number,
+)
 from feasid.core.arrays import Array
 from feasid.core.errors import ExcitationError
 from feasid.core.progress import step
@@ -30,7 +39,7 @@ def excite(
     robot: Robot,
     duration: Annotated[float, number(0.1, 86400.0)] = 10.0,
     *,
-    harmonics: Natural = 5,
+    harmonics: Annotated[int, count(1, designs.MOST_HARMONICS)] = 5,
     objective: str | Mapping[str, float] = "logdet",
     family: Literal["fourier", "spline"] = "fourier",
     position: Any = None,

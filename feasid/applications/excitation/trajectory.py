@@ -23,7 +23,7 @@ from feasid.applications.excitation.certificate import ExcitationCertificate
 from feasid.applications.excitation.constraint_check import smallest_margins_of_motion
 from feasid.applications.excitation.problem import PostureConstraint
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
-from feasid.core.arguments import Rate, array, checked_methods, number
+from feasid.core.arguments import Natural, Rate, array, checked_methods, number
 from feasid.core.arrays import Array, require_finite
 from feasid.core.charts import motion_chart
 from feasid.core.display import Display, Displayed, Measure
@@ -200,15 +200,8 @@ class Trajectory(Displayed):
         Returns
         -------
         q, dq, ddq : ndarray, shapes (N, dof) or (dof,)
-
-        Raises
-        ------
-        InputError
-            A time is not finite.
         """
         times = np.asarray(t, dtype=np.float64)
-        if not np.isfinite(times).all():
-            raise InputError("times must be finite")
         values = self.basis.matrices(np.atleast_1d(times))[:3] @ self.coefficients
         q, dq, ddq = values[:, 0] if times.ndim == 0 else values
         return q, dq, ddq
@@ -229,7 +222,7 @@ class Trajectory(Displayed):
         times = np.atleast_1d(np.asarray(t, dtype=np.float64))
         return np.asarray(self.basis.matrices(times)[3] @ self.coefficients)
 
-    def to_frame(self, periods: int = 1) -> pd.DataFrame:
+    def to_frame(self, periods: Natural = 1) -> pd.DataFrame:
         """Columns ``t``, ``q_<joint>``, ``dq_<joint>`` and ``ddq_<joint>``, one row per sample.
 
         The last row is the end of the last period, where a motion with ``rest=True`` rests.
@@ -242,16 +235,9 @@ class Trajectory(Displayed):
         Returns
         -------
         DataFrame
-
-        Raises
-        ------
-        InputError
-            `periods` is below 1.
         """
         import pandas as pd
 
-        if periods < 1:
-            raise InputError(f"periods must be at least 1, not {periods}")
         t = np.arange(len(self.t) * periods + 1) / self.rate
         data = {"t": t}
         for kind, values in zip(("q", "dq", "ddq"), self.at(t), strict=True):
@@ -261,18 +247,13 @@ class Trajectory(Displayed):
         return out
 
     @document_output
-    def to_csv(self, path: str | Path, *, periods: int = 1, overwrite: bool = False) -> None:
+    def to_csv(self, path: str | Path, *, periods: Natural = 1, overwrite: bool = False) -> None:
         """Write `to_frame` as CSV.
 
         Parameters
         ----------
         periods : int
             How often the motion is repeated.
-
-        Raises
-        ------
-        InputError
-            `periods` is below 1.
         """
         text = self.to_frame(periods).to_csv(index=False, float_format=f"%.{FILE_DECIMALS}f")
         write_atomically(path, text.encode(), overwrite=overwrite)

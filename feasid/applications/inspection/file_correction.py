@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from feasid.applications.inspection import judge
 from feasid.applications.inspection.file_check import FileCheck, check_description
-from feasid.core.arguments import checked_methods
+from feasid.core.arguments import Positive, checked, checked_methods, number
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError, OutputError
 from feasid.core.files import document_output, write_atomically
@@ -68,12 +67,13 @@ class FileCorrection(Displayed):
         write_atomically(os.fspath(path), self.data, overwrite=overwrite)
 
 
+@checked
 def correct_file(
     path: str | os.PathLike[str],
-    metric: Literal["euclidean", "barrier"] = "euclidean",
-    margin: float = judge.MARGIN,
+    metric: judge.Metric = "euclidean",
+    margin: Annotated[float, number(0.0, 0.333, open=True)] = judge.MARGIN,
     fill: bool = False,
-    total_mass: float | None = None,
+    total_mass: Positive | None = None,
     for_: str | None = None,
     model: str = "",
 ) -> FileCorrection:
@@ -103,7 +103,6 @@ def correct_file(
     OutputError
         The new text did not pass verification.
     """
-    judge.check_distance(metric, margin)
     text = parse_xml(read_bytes(path), os.fspath(path), model=model)
     form = format_of_text(text)
     description = form.read(text)
@@ -169,8 +168,6 @@ def _fill_weightless(before: FileCheck, margin: float, done: set[str]) -> Iterat
 
 def _scaled_links(before: FileCheck, changes: Sequence[Change], total: float) -> tuple[Change, ...]:
     """All links with a mass, corrected ones as they will be, scaled to a total mass [kg]."""
-    if not (isinstance(total, int | float) and 0 < total < math.inf):
-        raise InputError(f"total_mass must be a positive mass, not {total!r}", option="total_mass")
     corrected = {c.link.name: c.new for c in changes}
     now: dict[str, judge.CorrectedInertia] = {}
     for link in before.description.links:

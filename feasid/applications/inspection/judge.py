@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
-from feasid.core.errors import InputError, OutputError, did_you_mean
+from feasid.core.errors import OutputError
 from feasid.core.exact.poses import (
     PrecisePose,
     compose,
@@ -225,7 +226,7 @@ def principal_moments(moments: Sequence[Fraction]) -> np.ndarray:
     return np.linalg.eigvalsh(np.array(symmetric_matrix(moments), dtype=np.float64))
 
 
-METRICS = ("euclidean", "barrier")
+Metric: TypeAlias = Literal["euclidean", "barrier"]
 
 # Smallest second moment over the sum of all, by default: a plate a thousand times as wide as thick
 # passes, and rounding in simulators does no harm.
@@ -248,27 +249,17 @@ class CorrectedInertia:
     note: str = ""  #: Remark on properties that the distance does not decide.
 
 
-def check_distance(metric: str, margin: float) -> None:
-    """Refuse an unknown metric, or a margin outside (0, 1/3)."""
-    if not isinstance(metric, str) or metric not in METRICS:
-        hint = did_you_mean(metric, METRICS)
-        raise InputError(f"metric {metric!r} is not one of {METRICS}{hint}", option="metric")
-    if not (isinstance(margin, int | float) and 0 < margin < 1 / 3):
-        raise InputError(f"margin {margin!r} must be a number between 0 and 1/3", option="margin")
-
-
 def closest_inertia(
     mass: Fraction,
     moments: Sequence[Fraction],
-    metric: str = "euclidean",
+    metric: Metric = "euclidean",
     margin: float = MARGIN,
     smallest: float = SMALLEST,
 ) -> CorrectedInertia:
     """The closest possible inertia; its decimals, as written, are exactly possible.
 
     The mass is not zero; a negative one changes its sign, because the closest non-negative mass is
-    zero. `metric` and `margin` as `check_distance` lets pass; `smallest`: smallest second moment
-    [kg m^2].
+    zero. `metric` and `margin`: see `correct_file`; `smallest`: smallest second moment [kg m^2].
     """
     old = np.array(symmetric_matrix(moments), dtype=np.float64)
     values, axes = np.linalg.eigh(old)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Unpack
 
 import numpy as np
 
 from feasid.applications.online.acceptance import OnlineEstimate
 from feasid.applications.online.online_fit import OnlineFit
-from feasid.core.arguments import checked, checked_methods
+from feasid.core.arguments import checked, checked_methods, number
 from feasid.core.charts import BLUE, GREEN, GREY, YELLOW, Chart, Panel, Series
 from feasid.core.errors import InputError, NotEnoughDataError, did_you_mean
 from feasid.core.figures import draw
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ESTIMATE_INTERVAL = 1.0  #: Time between estimates [s].
-LONGEST = 86_400.0  #: Window and interval [s].
+Seconds: TypeAlias = Annotated[float, number(0.0, 86_400.0, open=True)]
 
 
 @checked_methods
@@ -118,8 +118,8 @@ def replay(
     log: Any,
     robot: Robot | str | Path | None = None,
     *,
-    window: float | None = 10.0,
-    interval: float = ESTIMATE_INTERVAL,
+    window: Seconds | None = 10.0,
+    interval: Seconds = ESTIMATE_INTERVAL,
     each: Callable[[Replay], None] | None = None,
     online: dict[str, Any] | None = None,
     **options: Unpack[ReadOptions],
@@ -164,9 +164,6 @@ def replay(
     robot = resolve_robot(None if robot else recording.frame, robot)
     raw = read_signals(recording, robot, **complete)
     steps = np.diff(raw.t)
-    for name, seconds in (("window", window), ("interval", interval)):
-        if seconds is not None and not 0 < seconds <= LONGEST:
-            raise InputError(f"{name} must be above 0 and at most {LONGEST:g} s, not {seconds:g}")
     if not steps.size:
         raise NotEnoughDataError("a replay needs at least two rows, and the log has one")
     rate = 1.0 / float(np.median(steps))

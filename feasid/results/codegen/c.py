@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from string import ascii_letters, digits
+from typing import Literal
 
 import numpy as np
 
@@ -140,10 +141,6 @@ class CCode:
     name: str
     precision: str = "double"
     kinds: tuple[str, ...] = ROUTINES
-
-    def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise InputError(f"precision must be one of {[*PRECISIONS]}, not {self.precision!r}")
 
     @cached_property
     def routines(self) -> tuple[Routine, ...]:
@@ -281,9 +278,9 @@ def export_c(
     robot: Robot,
     path: str | Path,
     *,
-    precision: str = "double",
+    precision: Literal["double", "float"] = "double",
     routines: Sequence[str] = ROUTINES,
-    parameters: str = "values",
+    parameters: Literal["values", "argument"] = "values",
     base: BaseParameters | None = None,
     overwrite: bool = False,
 ) -> CCode:
@@ -327,8 +324,6 @@ def export_c(
     OutputError
         A file exists and `overwrite` is False.
     """
-    if parameters not in ("values", "argument"):
-        raise InputError(f"parameters must be 'values' or 'argument', not {parameters!r}")
     source = BaseParameterModel.from_robot(robot, base, argument=parameters == "argument")
     return write_code(source, path, precision, tuple(routines), overwrite=overwrite)
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +36,6 @@ from feasid.robot.dynamics.spatial import as_samples_last
 
 UNIT = 1e-3  #: Largest difference of a logged quaternion's norm from 1; four decimals lose less.
 SMALL = 1e-3  #: Angle [rad] below which the series is used; it is exact to rounding there.
-
-AXES = ("body", "world")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ class FloatingMotion:
 
 
 @checked
-def rotation_matrices(quaternion: npt.ArrayLike, order: str = "xyzw") -> Array:
+def rotation_matrices(quaternion: npt.ArrayLike, order: Literal["xyzw", "wxyz"] = "xyzw") -> Array:
     """Rotations (samples, 3, 3) of unit quaternions (samples, 4).
 
     Parameters
@@ -69,8 +68,6 @@ def rotation_matrices(quaternion: npt.ArrayLike, order: str = "xyzw") -> Array:
     ------
     InputError A sample is not a unit quaternion; the message names the first one.
     """
-    if order not in ("xyzw", "wxyz"):
-        raise InputError(f"the order of a quaternion is 'xyzw' or 'wxyz', not {order!r}")
     values = _check_samples(quaternion, (4,), "quaternion")
     norm = np.linalg.norm(values, axis=1)
     bad = np.flatnonzero(np.abs(norm - 1) > UNIT)
@@ -97,7 +94,7 @@ def floating_motion(
     twist: npt.ArrayLike,
     acceleration: npt.ArrayLike,
     position: npt.ArrayLike | None = None,
-    axes: str = "body",
+    axes: Literal["body", "world"] = "body",
 ) -> FloatingMotion:
     """Motion of a floating robot from its base's pose, twist and acceleration.
 
@@ -129,8 +126,6 @@ def floating_motion(
     InputError
         The robot is fixed, or an array has the wrong shape.
     """
-    if axes not in AXES:
-        raise InputError(f"axes are 'body' or 'world', not {axes!r}")
     rows = base_rows(robot)
     turn = _check_samples(rotation, (3, 3), "rotation")
     count = len(turn)
