@@ -64,7 +64,7 @@ def parameter_options(function: str) -> Mapping[str, Option]:
     spec = find_spec(f"feasid.{module}")
     node: Any = ast.parse(spec.loader.get_source(spec.name))  # type: ignore[union-attr]
     assigned = (n for n in node.body if isinstance(n, ast.AnnAssign))
-    aliases = {ast.unparse(n.target): n.value for n in assigned}
+    aliases = {ast.unparse(n.target): n.value for n in assigned if "Annotated[" in ast.unparse(n)}
     for name in path.split("."):
         node = next(n for n in node.body if getattr(n, "name", "") == name)
     entries = {

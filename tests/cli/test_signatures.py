@@ -21,7 +21,10 @@ EXCITE = "applications.excitation.excite:excite"
 
 @pytest.mark.parametrize(
     "function",
-    [EXCITE, LOAD, "results.fit:Fit.sample", "identification.assessment.simulation:simulate"],
+    [
+        *(EXCITE, LOAD, "results.fit:Fit.sample", "identification.assessment.simulation:simulate"),
+        *("applications.online.replay:replay", "identification.regression.reduce:reduce"),
+    ],
 )
 def test_names_and_defaults_are_those_of_the_function(function):
     module, _, name = function.partition(":")
