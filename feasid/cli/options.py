@@ -176,10 +176,18 @@ def _matrix_in_file(text: str) -> str:
 
 
 def parse_argument(label: str, option: Option, text: str | list[str]) -> Any:
-    """The value of an option from its word, or from several, whose mappings are joined."""
-    if isinstance(text, str):
-        return option.parse(label, text)
-    values = [option.parse(label, entry) for entry in text]
+    """The value of an option from its word, or from several, whose mappings are joined.
+
+    Raises InputError: with an example, where the words are more than a number or a choice.
+    """
+    words = [text] if isinstance(text, str) else text
+    try:
+        values = [option.parse(label, word) for word in words]
+    except InputError as error:
+        if not option.example or option.syntax not in ("mapping", "value", "words"):
+            raise
+        example = f"such as {label} {shlex.quote(option.example)}"
+        raise InputError(f"{error}; {example}", **error.data) from None
     if all(isinstance(value, Mapping) for value in values):
         return {key: item for value in values for key, item in value.items()}
     return values[-1]

@@ -314,6 +314,8 @@ class AnnotationNames(dict[str, Any]):
         return eval(value, {}, self) if isinstance(value, str) else value
 
     def __missing__(self, name: str) -> Any:
+        if name.startswith("__"):  # what debuggers ask of a frame
+            raise KeyError(name)
         return (
             globals().get(name)
             or getattr(typing, name, None)

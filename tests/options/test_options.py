@@ -120,6 +120,8 @@ def test_a_bad_value_is_refused_in_both_places(arm, name, capsys, monkeypatch):
             assert main(["fit", "log.csv", "--robot", "arm.urdf", typed]) == 2, typed
             printed = capsys.readouterr().err
             assert argument_name(name) in printed or f"--option {name}" in printed
+            if option.syntax in ("mapping", "words") and " must be " in printed:
+                assert option.example in printed
             assert "Traceback" not in printed
     if option.syntax != "value":
         wrong = object()

@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ from feasid.robot.variants import parallelogram
 
 SUFFIX = ".feasid.json"
 
-VERSION = 1  #: Version of the sidecar's layout; newer ones raise an error.
+FORMAT, VERSION = "feasid sidecar", 1  #: Name and version of the sidecar's layout.
 MAX_SIDECAR_BYTES = 16 * 1024 * 1024  #: Largest size of a sidecar in bytes.
 
 SAME_PLACE = 1e-9
@@ -74,7 +74,7 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
     `inertials`: whether the file's own inertial parameters differ.
     """
     data: dict[str, Any] = {
-        "format": "feasid sidecar",
+        "format": FORMAT,
         "version": VERSION,
         "sha256": hashlib.sha256(content).hexdigest(),
         "robot": robot.name,
@@ -131,19 +131,10 @@ def with_sidecar(
     if not is_regular(file):
         return robot.locked(lock) if lock else robot
     how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
-    with refuse_damage(file, "is not a sidecar", DescriptionError):
-        data = json.loads(read_whole(file, MAX_SIDECAR_BYTES))
-        if not isinstance(data, dict) or data.get("format") != "feasid sidecar":
-            raise ValueError("its format is another one")
-        int(data["version"]), str(data["sha256"])
+    data = _read_json(file, "is not a sidecar", FORMAT, VERSION, MAX_SIDECAR_BYTES)
     if gravity is not None:
         data.pop("gravity", None)
-    if data["version"] > VERSION:
-        raise DescriptionError(
-            f"{file} has version {data['version']}, this feasid knows {VERSION}: update feasid",
-            path=str(file),
-        )
-    if data["sha256"] != hashlib.sha256(content).hexdigest():
+    if data.get("sha256") != hashlib.sha256(content).hexdigest():
         raise DescriptionError(
             f"{file} belongs to another file: {path} has changed since it was written; {how}",
             path=str(file),
@@ -172,6 +163,24 @@ def with_sidecar(
         described = _with_note(described, note)
     rest = {joint: q for joint, q in lock.items() if joint not in positions}
     return described.locked(rest) if rest else described
+
+
+def _read_json(file: Path, what: str, form: str, version: int, most: int) -> dict[str, Any]:
+    """The content of a file of this package; `what`: the message on a damaged one.
+
+    Raises DescriptionError: it is damaged, of another format, or newer.
+    """
+    with refuse_damage(file, what, DescriptionError):
+        data = json.loads(read_whole(file, most))
+        if not isinstance(data, dict) or data.get("format") != form:
+            raise ValueError(f'its "format" is not "{form}"')
+        is_newer = int(data["version"]) > version
+    if is_newer:
+        raise DescriptionError(
+            f"{file} has version {data['version']}, this feasid knows {version}: update feasid",
+            path=str(file),
+        )
+    return data
 
 
 def _with_note(robot: Robot, note: str) -> Robot:
@@ -241,17 +250,14 @@ def _lists_to_arrays(data: dict[str, Any]) -> dict[str, Any]:
 
 TABLE_SUFFIX = ".loops.json"
 
-TABLE_VERSION = 1  #: Version of the layout of a table of loops; newer ones raise an error.
+TABLE_FORMAT, TABLE_VERSION = "feasid loops", 1  #: Name and version of a table's layout.
 MAX_TABLE_BYTES = 1024 * 1024  #: Largest size of a table in bytes.
 
 ENTRIES = ("format", "version", "parallelograms", "loops", "couplings", "active", "configuration")
 
 PARALLELOGRAM = ("shoulder", "elbow", "reach", "motor", "crank", "rod")
 
-LOOP = ("name", "kind", "first", "second", "first_position", "second_position",
-        "first_rotation", "second_rotation")  # fmt: skip
-
-COUPLING = ("joint", "factors", "offset")
+LOOP, COUPLING = ([f.name for f in fields(kind)] for kind in (Loop, Coupling))
 
 
 def loop_table_path(path: str | Path) -> Path:
@@ -268,18 +274,7 @@ def with_loop_table(robot: Robot, path: str | Path) -> Robot:
     file = loop_table_path(path)
     if not file.is_file():
         return robot
-    with refuse_damage(file, "not a table of loops", DescriptionError):
-        if file.stat().st_size > MAX_TABLE_BYTES:
-            raise ValueError(f"larger than {MAX_TABLE_BYTES} bytes")
-        data = json.loads(file.read_bytes())
-        if not isinstance(data, dict) or data.get("format") != "feasid loops":
-            raise ValueError('its "format" is not "feasid loops"')
-    if data.get("version") != TABLE_VERSION:
-        raise DescriptionError(
-            f"{file} has version {data.get('version')}, this feasid knows {TABLE_VERSION}: "
-            f"update feasid",
-            path=str(file),
-        )
+    data = _read_json(file, "not a table of loops", TABLE_FORMAT, TABLE_VERSION, MAX_TABLE_BYTES)
     try:
         _check_names(data, ENTRIES, "the table")
         couplings, loops = [], []
@@ -321,7 +316,7 @@ def loop_table_bytes(robot: Robot, mimics: Collection[str]) -> bytes | None:
     if not couplings and not robot.loops:
         return None
     data = {
-        "format": "feasid loops",
+        "format": TABLE_FORMAT,
         "version": TABLE_VERSION,
         "loops": [
             {k: x.tolist() if isinstance(x, np.ndarray) else x for k, x in vars(loop).items()}
