@@ -75,7 +75,7 @@ def run_check(arguments: argparse.Namespace) -> Answer:
         print(json.dumps(reports.sarif_log(_findings(results), __version__), indent=2))
     elif arguments.format == "github":
         print("".join(f"{line}\n" for line in reports.github_commands(_findings(results))), end="")
-    else:
+    elif arguments.format == "text" and not arguments.json:
         _print_text(results, arguments)
     statuses = {_status_word(result, arguments) for _, result in results}
     return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)], lambda: {

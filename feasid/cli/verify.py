@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from io import StringIO
 from typing import Any
 
@@ -48,10 +48,11 @@ def run(arguments: argparse.Namespace) -> Answer:
     """Check the files."""
     options = read_options(arguments, FitOptions, "feasid verify")
     _refuse_ignored(arguments, options)
-    with redirect_stdout(StringIO()) as said:
+    sentences = StringIO()  # with --json a part of the answer
+    with redirect_stdout(sentences) if arguments.json else nullcontext():
         status = _check_proofs(arguments, options)
-    print(said.getvalue(), end="")
-    return status, lambda: {"holds": status == 0, "files": arguments.files, "said": said.getvalue()}
+    files = arguments.files
+    return status, lambda: {"holds": status == 0, "files": files, "said": sentences.getvalue()}
 
 
 def _refuse_ignored(arguments: argparse.Namespace, options: dict[str, Any]) -> None:
