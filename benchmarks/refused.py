@@ -121,6 +121,7 @@ CASES = [
     ("command", lambda s: f.simulate(s.full, s.log, kp=5)),
     ("horizon", lambda s: f.simulate(s.full, s.log, horizon=())),
     ("calibration", lambda s: s.fit_log(calibration={"zeroes": 0.1})),
+    ("elastic", lambda s: s.fit_log(elastic=["sholder"])),
     ("measured", lambda s: f.fit(s.one, s.robot, robust="huber")),
     ("measured", lambda s: f.fit(s.log, s.coupled, measured=["shoulder"])),
     ("filtering", lambda s: s.fit_log(cutoff=False).error_law(30.0)),

@@ -18,8 +18,9 @@ from feasid.cli.robot import add_robot_arguments, read_robot, robot_words
 from feasid.cli.signatures import add_parameters, read_parameters
 from feasid.core.errors import InputError, LogError
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
-from feasid.options.tables import DiagnoseOptions, ReduceOptions, ReplayOptions
-from feasid.robot.formats.fit_robot import with_shared_motors
+from feasid.options.complete import select_options
+from feasid.options.tables import DiagnoseOptions, ReadOptions, ReduceOptions, ReplayOptions
+from feasid.robot.formats.fit_robot import with_drive_options
 
 if TYPE_CHECKING:
     from feasid.applications.online.replay import Replay
@@ -177,7 +178,8 @@ def run_replay(arguments: argparse.Namespace) -> Answer:
         check_writable(arguments.plot, overwrite=arguments.overwrite)
         check_picture(arguments.plot)
     options = read_options(arguments, ReplayOptions, "feasid replay")
-    robot = with_shared_motors(read_robot(arguments), options.pop("couplings", None))
+    robot = with_drive_options(read_robot(arguments), options)
+    options = select_options(ReadOptions, options)
     from feasid.applications.online.replay import replay
 
     def print_progress(so_far: Replay) -> None:

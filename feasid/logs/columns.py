@@ -102,18 +102,18 @@ def find_columns(
     `effort`: {"tau", "cmd"}, whether the columns of torques are the log's own, or of commands.
     """
     names = robot.coordinates
-    mapping = check_column_mapping(df, names, dict(columns or {}))
+    mapping = check_column_mapping(df, robot, dict(columns or {}))
     matches: dict[str, list[Any | None]] = {}
     numbered = False
-    measured = names if isinstance(torque, bool) else torque
+    measured = {*(names if isinstance(torque, bool) else torque)} - {*robot.passive}
     prefixes = {**{kind: kind for kind in si.KINDS}, "tau": effort}
     for kind, prefix in prefixes.items():
         matches[kind] = []
-        for k, name in enumerate(names):
+        for name in names:
             if kind == "tau" and name not in measured:
                 matches[kind].append(UNMEASURED)
                 continue
-            column, by_number = find_column(df, prefix, names, k, mapping)
+            column, by_number = find_column(df, prefix, robot, name, mapping)
             numbered |= by_number
             matches[kind].append(column)
     _refuse_absent_joints(df, names, matches, effort if torque else "")
@@ -127,7 +127,7 @@ def find_columns(
         layout[kind] = _columns_of_kind(df, prefix, names, matches[kind], required, unused)
     used = [c for kind in si.KINDS for c in layout[kind] if c is not UNMEASURED]
     used += [c for c in (time, run) if c is not None]
-    layout[si.TEMPERATURE] = find_temperatures(df, names, mapping, used)
+    layout[si.TEMPERATURE] = find_temperatures(df, robot, mapping, used)
     used += {c for c in layout[si.TEMPERATURE] if c is not UNMEASURED}
     _refuse_columns_used_twice(df, used)
     units = {c: u for c, u in df.attrs.get(HEADER_UNITS, {}).items() if c in df.columns}
@@ -142,17 +142,15 @@ def time_column(df: pd.DataFrame) -> Any | None:
 
 
 def find_temperatures(
-    df: pd.DataFrame, names: Sequence[str], mapping: Mapping[str, Any], used: Sequence[Any]
+    df: pd.DataFrame, robot: Robot, mapping: Mapping[str, Any], used: Sequence[Any]
 ) -> tuple[Any, ...]:
     """The column of every coordinate's temperature, or that of the robot; none without any.
 
     Raises LogError: columns are called as temperatures, and none belongs to a joint, or one has
     nearly the name of a joint without.
     """
-    kinds = (si.TEMPERATURE, "T")
-    every = [
-        [find_column(df, kind, names, k, mapping)[0] for kind in kinds] for k in range(len(names))
-    ]
+    kinds, names = (si.TEMPERATURE, "T"), robot.coordinates
+    every = [[find_column(df, k, robot, name, mapping)[0] for k in kinds] for name in names]
     columns = [next((c for c in pair if c is not None), None) for pair in every]
     free = [c for c in df.columns if isinstance(c, str) and c not in (*used, *columns)]
     common = mapping.get(si.TEMPERATURE, next((c for c in kinds if c in free), None))
@@ -176,12 +174,22 @@ def find_temperatures(
     return tuple(UNMEASURED if c is None else c for c in columns)
 
 
-def check_column_mapping(
-    df: pd.DataFrame, names: Sequence[str], columns: dict[str, Any]
-) -> dict[str, Any]:
-    """Expand patterns and refuse keys that name nothing or columns that do not exist."""
-    kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE)
-    known = ["t", "run", *kinds, *(f"{kind}_{name}" for kind in kinds for name in names)]
+MOTOR_KINDS = {"theta": "q", "dtheta": "dq", "ddtheta": "ddq", "tau": "tau"}
+"""Kinds of the motor's columns ``<kind>_<joint>`` of an elastic joint, and what each is to the
+motor's own coordinate; a joint's temperature is that of its motor, too."""
+
+
+def check_column_mapping(df: pd.DataFrame, robot: Robot, columns: dict[str, Any]) -> dict[str, Any]:
+    """Expand patterns and refuse keys that name nothing or columns that do not exist.
+
+    Columns of the motors of elastic joints are added. Raises LogError: the log has no position of
+    such a motor.
+    """
+    names = _numbered(robot)
+    of_motors = MOTOR_KINDS.keys() - {*si.KINDS} if robot.elastic else ()
+    kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE, *of_motors)
+    every = robot.coordinates
+    known = ["t", "run", *kinds, *(f"{kind}_{name}" for kind in kinds for name in every)]
     numbers = range(1, len(names) + 1)
     numbered = [f"{kind}_{k}" for kind in kinds for k in numbers]
     mapping: dict[str, Any] = {}
@@ -223,6 +231,20 @@ def check_column_mapping(
                 column=column,
             )
         mapping[key] = column
+    for joint, motor in robot.elastic.items():
+        warm = dict.fromkeys((si.TEMPERATURE, "T"), si.TEMPERATURE)
+        for theirs, kind in (MOTOR_KINDS | warm).items():
+            column, _ = find_column(df, theirs, robot, joint, mapping)
+            if column is not None and f"{kind}_{motor}" not in df.columns:
+                mapping.setdefault(f"{kind}_{motor}", column)
+        if f"q_{motor}" not in {*mapping, *df.columns}:
+            raise LogError(
+                f"joint {joint!r} is elastic, and the log has no position of its motor, "
+                f"theta_{joint}, besides that of its link, q_{joint}. From one encoder the "
+                "stiffness of the spring cannot be known: log both, or fit the joint as rigid",
+                joint=joint,
+                column=f"theta_{joint}",
+            )
     return mapping
 
 
@@ -248,15 +270,25 @@ def match_pattern(
 
 
 def find_column(
-    df: pd.DataFrame, kind: str, names: Sequence[str], k: int, mapping: Mapping[str, Any]
+    df: pd.DataFrame, kind: str, robot: Robot, name: str, mapping: Mapping[str, Any]
 ) -> tuple[Any | None, bool]:
     """The column of one coordinate and whether it was found by number."""
-    by_name = f"{kind}_{names[k]}"
-    for key, numbered in ((by_name, False), (f"{kind}_{k + 1}", True)):
-        if key in mapping:
-            return mapping[key], numbered
+    by_name, names = f"{kind}_{name}", _numbered(robot)
+    if by_name in mapping:
+        return mapping[by_name], False
+    if name not in names:
+        return (by_name if by_name in df.columns else None), False
+    k = names.index(name)
+    if f"{kind}_{k + 1}" in mapping:
+        return mapping[f"{kind}_{k + 1}"], True
     column = match_pattern(df.columns, f"{kind}_{{}}", names, k)
     return column, column not in (None, by_name)
+
+
+def _numbered(robot: Robot) -> tuple[str, ...]:
+    """The coordinates that a log may number: those of the links, not of elastic joints' motors."""
+    motors = {*robot.elastic.values()}
+    return tuple(name for name in robot.coordinates if name not in motors)
 
 
 def _refuse_absent_joints(

@@ -193,6 +193,7 @@ def read_raw(
         text = f"columns {' and '.join(logged)} are not used: speeds follow from the positions"
         text += ", whose noise and lag carry over to the gains of servos"
         notes += [Note(text, "speeds-derived")] if logged else []
+    _refuse_passive_torques(df, robot)
     wrong = _find_corrupt_rows(values, t) if corrupt == "drop" else ()
     if not wrong:
         _refuse_absurd(values, layout)
@@ -217,6 +218,19 @@ def read_raw(
     warmth, ranges = _read_temperatures(df, layout, units, drop=corrupt == "drop")
     notes += [*ranges, *_notes_on_columns(df, layout, units, effort)]
     return Signals(layout, t, values, as_notes(notes), wrong, warmth)
+
+
+def _refuse_passive_torques(df: pd.DataFrame, robot: Robot) -> None:
+    """Raise where the log has torques of a joint that is said to have no motor."""
+    for joint in (j for j in robot.passive if j not in robot.elastic and f"tau_{j}" in df):
+        torque = np.abs(np.nan_to_num(naming.read_numbers(df, f"tau_{joint}", joint)))
+        if torque.any():
+            raise LogError(
+                f"joint {joint!r} is said to be passive, and the log has torques of it, up to "
+                f"{torque.max():.3g}: leave it out of passive, or drop the column",
+                joint=joint,
+                column=f"tau_{joint}",
+            )
 
 
 def _column_of_joint(
@@ -249,6 +263,14 @@ def _notes_on_columns(
             "and feasid.torque_constants finds them with a known load"
         )
         notes.append(Note(text, "currents", joints=currents, level="warning", confirmed=True))
+    positions = {*layout.columns["q"]}
+    springs = [j for j in layout.coordinates if f"theta_{j}" in df and f"q_{j}" in positions]
+    if springs and f"theta_{springs[0]}" not in positions:
+        text = (
+            f"theta_{springs[0]} and q_{springs[0]} look like positions of a motor and of its "
+            f"link: with elastic={springs} a fit finds the springs between them"
+        )
+        notes.append(Note(text, "two-encoders", joints=springs))
     unused = layout.unused_columns(df)
     if unused:
         notes.append(Note(f"columns not used: {unused}", "extra"))

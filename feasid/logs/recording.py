@@ -341,10 +341,11 @@ def find_missing_torques(
         layout = find_columns(df, robot, columns, torque=False)
     except LogError:
         return {}  # reading says what is wrong
-    mapping = check_column_mapping(df, robot.joints, dict(columns or {}))
+    mapping = check_column_mapping(df, robot, dict(columns or {}))
     found = {
-        joint: find_column(df, "tau", robot.joints, k, mapping)[0]
-        for k, joint in enumerate(robot.joints)
+        joint: find_column(df, "tau", robot, joint, mapping)[0]
+        for joint in robot.joints
+        if joint not in robot.passive
     }
     missing = {joint: ABSENT for joint, column in found.items() if column is None}
     used = {layout.time, *found.values(), *(c for cs in layout.columns.values() for c in cs)}

@@ -225,12 +225,23 @@ class LogOptions(ReadOptions, SignalOptions, FloatingOptions, total=False):
 
 
 class CouplingOptions(TypedDict, total=False):
-    """Options on motors that move several joints."""
+    """Options on what moves the joints besides a motor at each."""
 
     couplings: Annotated[
         Mapping[str, Factors] | None,
         Option("motors that move several joints, each with inertia and friction: name -> factor "
                "per joint", example='belt={"shoulder": 1, "slide": -2}'),
+    ]  # fmt: skip
+    elastic: Annotated[
+        Sequence[str] | None,
+        Option("joints with a spring between motor and link, and encoders on both sides: "
+               "q_<joint> of the link, theta_<joint> of the motor; None none",
+               example="shoulder"),
+    ]  # fmt: skip
+    passive: Annotated[
+        Sequence[str] | None,
+        Option("joints without a motor, as pendulums and casters: their torque is "
+               "exactly zero; None none", example="slide"),
     ]  # fmt: skip
 
 

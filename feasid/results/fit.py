@@ -335,7 +335,9 @@ class Fit(Displayed, FittedModel):
         """
         from feasid.results.export.file_terms import Actuators, friction_as_files_hold
 
-        return Actuators.of_robot(self.robot, friction_as_files_hold(self.robot, self.residual))
+        shared = bool(self.robot.elastic)
+        delta = friction_as_files_hold(self.robot, self.residual, shared)
+        return Actuators.of_robot(self.robot, delta)
 
     def verify(
         self,

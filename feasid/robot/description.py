@@ -11,22 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arguments import Measured, Numbers, checked
-from feasid.core.arrays import Array
 from feasid.core.codec import TRANSIENT
 from feasid.core.errors import DescriptionError, InputError, did_you_mean
-from feasid.robot.bodies import (
-    Body,
-    Member,
-    bodies_from_dh,
-    lumped_parameters,
-    place_member,
-    read_only_array,
-)
+from feasid.robot.bodies import Body, Member, bodies_from_dh, read_only_array
 from feasid.robot.couplings import Coupling, Loop, without_joint
-from feasid.robot.drives import CustomJointTerm, Drive, drive_with_terms
-from feasid.robot.joint_terms import DRIVE_SYMBOLS, FRICTION
+from feasid.robot.drives import CustomJointTerm, Drive, drive_with_terms, hold_joint
+from feasid.robot.joint_terms import DRIVE_SYMBOLS, FRICTION, USUAL_SYMBOLS
 from feasid.robot.layout import RobotLayout
-from feasid.robot.rotations import compose, exponential
 from feasid.robot.tree import parents_first
 
 GRAVITY = (0.0, 0.0, -9.81)
@@ -74,6 +65,9 @@ class Robot(RobotLayout):
     couplings: tuple[Coupling, ...] = ()
     loops: tuple[Loop, ...] = ()  #: Closed loops; see `with_loops`, which checks them.
     active: tuple[str, ...] = ()  #: See `loops`.
+    #: Joints without a motor: their torque is exactly zero, whatever a log says. See
+    #: `with_passive_joints` and `with_elastic_joints`.
+    passive: tuple[str, ...] = ()
     configuration: Mapping[str, float] = field(default_factory=dict)  #: See `loops`.
 
     def __post_init__(self) -> None:
@@ -88,6 +82,9 @@ class Robot(RobotLayout):
             for joint in drive.coupling:
                 if self.bodies[self.joint_index(joint)].dof != 1:
                     raise DescriptionError(f"drive {drive.name!r}: joint {joint!r} has several dof")
+        set_(self, "passive", tuple(self.passive))
+        if {self.joint_index(joint) for joint in self.passive}.issuperset(range(len(self.bodies))):
+            raise DescriptionError("every joint is passive: no torque shows how heavy bodies are")
         if self.load_model is not None:
             shape = len(self.bodies), 10
             set_(self, "load_model", read_only_array(self.load_model, shape, "the load model"))
@@ -298,6 +295,7 @@ class Robot(RobotLayout):
             load_model=load,
             couplings=couplings,
             active=tuple(joint for joint in self.active if joint not in positions),
+            passive=tuple(joint for joint in self.passive if joint not in positions),
             configuration={j: q for j, q in self.configuration.items() if j not in positions},
         )
 
@@ -350,8 +348,10 @@ class Robot(RobotLayout):
         for i in sorted({*(self.joint_index(j) for j in names), *more}):
             body, drive = self.bodies[i], drives_by_name.get(self.bodies[i].name)
             mine = more.get(i, drive.features if drive is not None else ())
-            if body.dof == 1 and (symbols or mine or (drive is not None and "k" in drive.symbols)):
-                drives.append(drive_with_terms(drive, body, symbols, mine))
+            # What a passive joint turns has no motor, whose inertia would be a drive's.
+            here = tuple(s for s in symbols if s != "Ia" or body.joint not in self.passive)
+            if body.dof == 1 and (here or mine or (drive is not None and "k" in drive.symbols)):
+                drives.append(drive_with_terms(drive, body, here, mine))
         load = None
         if any(d.depends_on_load for d in drives):
             load = self.values[self.inertial_columns]
@@ -361,6 +361,130 @@ class Robot(RobotLayout):
                     f"description of robot {self.name!r} lacks some"
                 )
         return replace(self, drives=(*drives, *couplings), load_model=load)
+
+    def with_passive_joints(self, joints: Sequence[str]) -> Robot:
+        """Copy of the robot with joints that no motor moves: pendulums, casters, trailers.
+
+        Their torque is exactly zero. A fit takes these equations besides those of the motors; the
+        log needs their positions and no torque.
+
+        Parameters
+        ----------
+        joints : sequence of str
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        InputError
+            A joint does not exist; the message gives the closest name.
+        DescriptionError
+            No joint with a motor is left.
+        """
+        return replace(self, passive=tuple(dict.fromkeys((*self.passive, *joints))))
+
+    def with_elastic_joints(self, joints: Sequence[str]) -> Robot:
+        """Copy of the robot with springs between the motors of these joints and their links.
+
+        Motor and link are two coordinates, theta and q, after Spong (1987, "Modeling and control
+        of elastic joint robots", J. Dyn. Sys. Meas. Control): the motor's torque is ``Ia
+        ddtheta + friction + k (theta - q) + d (dtheta - dq)``, and the link's equations, in which
+        the spring pulls at its other end, hold without a torque. ``<joint>`` is the link's
+        coordinate, with friction of its bearing, ``<joint>_motor`` that of the motor, on the
+        link's side of the gear, and ``<joint>_spring`` has stiffness ``k`` and damping ``fv``.
+
+        A log needs both positions, ``q_<joint>`` of the link and ``theta_<joint>`` of the motor,
+        and the motor's torque ``tau_<joint>``. One encoder alone does not show a stiffness.
+
+        Parameters
+        ----------
+        joints : sequence of str
+            With one degree of freedom each.
+
+        Returns
+        -------
+        Robot
+            All joints with one degree of freedom that had no joint terms get the usual ones.
+
+        Raises
+        ------
+        InputError
+            A joint does not exist, has several degrees of freedom, or is elastic already.
+
+        Examples
+        --------
+        >>> import feasid
+        >>> arm = feasid.Robot.from_dh([(0, 0, 0.3, 0), (1.57, 0.4, 0, 0)])
+        >>> arm.with_elastic_joints(["2"]).coordinates
+        ('2_motor', '1', '2')
+        """
+        bodies = {j: self.bodies[self.joint_index(j)] for j in joints}
+        bad = [j for j, b in bodies.items() if b.dof != 1 or j in self.passive]
+        if bad:
+            raise InputError(
+                f"joint {bad[0]!r} is passive, elastic already, or has several degrees of freedom",
+                joint=bad[0],
+            )
+        motors, drives = [], list(self.drives)
+        for body in self.bodies:
+            drive = next((d for d in drives if d.coupling.keys() == {body.joint}), None)
+            if drive is not None:
+                drives.remove(drive)
+            if body.dof > 1:
+                continue
+            if drive is None or drive.from_file:
+                drive = drive_with_terms(drive, body, USUAL_SYMBOLS, ())
+            if body.joint not in bodies:
+                drives.append(drive)
+                continue
+            # A rotor that has drive inertia alone moves nothing else, wherever it is.
+            motor, turn = f"{body.joint}_motor", body.motion[:3].any()
+            axis = np.array([[0.0, 0, turn, 0, 0, not turn]]).T
+            motors.append(Body(motor, None, motion=axis, massless=True))
+            drives += [
+                replace(drive, name=motor, coupling={motor: 1.0}),
+                Drive(body.name, {body.joint: 1.0}, ("fv", "fc", "fo")),
+                Drive(f"{body.joint}_spring", {body.joint: 1.0, motor: -1.0}, ("fv", "k")),
+            ]
+        robot = replace(self, bodies=(*motors, *self.bodies), drives=tuple(drives))
+        return robot.with_passive_joints(joints)
+
+    def without_elastic_joints(self) -> Robot:
+        """The robot with rigid joints in place of elastic ones, their terms those of both sides."""
+        elastic = self.elastic
+        by_joint = {j: d for d in self.drives if len(d.coupling) == 1 for j in d.coupling}
+        drives = []
+        for drive in self.drives:
+            if drive.coupling.keys() & {*elastic.values()}:
+                continue
+            (joint, *others) = drive.coupling
+            if joint in elastic and not others:
+                sides = by_joint[elastic[joint]], drive
+                terms: dict[str, float] = {}
+                for side in sides:
+                    for k, symbol in enumerate(side.symbols):
+                        value = np.nan if side.values is None else float(side.values[k])
+                        terms[symbol] = terms.get(symbol, 0.0) + value
+                values = np.array([*terms.values()])
+                drive = replace(
+                    sides[0], name=drive.name, coupling=drive.coupling, symbols=(*terms,),
+                    values=values if np.isfinite(values).all() else None,
+                )  # fmt: skip
+            drives.append(drive)
+        return replace(
+            self,
+            bodies=tuple(b for b in self.bodies if b.joint not in elastic.values()),
+            drives=tuple(drives),
+            passive=tuple(joint for joint in self.passive if joint not in elastic),
+        )
+
+    @property
+    def elastic(self) -> dict[str, str]:
+        """The motor of each elastic joint, by the joint of the link."""
+        ends = [[*d.coupling] for d in self.drives if "k" in d.symbols and len(d.coupling) == 2]
+        return {link: motor for link, motor in ends if motor == f"{link}_motor"}
 
     def with_transition(self, speed: float) -> Robot:
         """Copy of the robot with Coulomb friction that changes sign over this speed.
@@ -394,60 +518,6 @@ class Robot(RobotLayout):
         )
 
 
-def hold_joint(
-    bodies: tuple[Body, ...],
-    drives: tuple[Drive, ...],
-    fixed: tuple[Member, ...],
-    joint: str,
-    q: Array,
-) -> tuple[tuple[Body, ...], tuple[Drive, ...], tuple[Member, ...]]:
-    """A robot's bodies, drives and fixed links with one joint held at q, shape (n_d,)."""
-    held_body = next(body for body in bodies if body.joint == joint)
-    turn, shift = exponential(held_body.motion @ q)
-    rotation, position = compose(held_body.rotation, held_body.position, turn, shift)
-    joined = [place_member(m, rotation, position) for m in _links(held_body)]
-    remaining = []
-    for body in bodies:
-        if body is held_body:
-            continue
-        if body.name == held_body.parent:
-            # The parent gets the held body's links, inertia and rotor.
-            member = Member(
-                held_body.name,
-                rotation=joined[0].rotation,
-                position=joined[0].position,
-                inertial=held_body.inertial,
-            )
-            parts = [Member(body.name, inertial=body.inertial), member]
-            rotor = held_body.rotor
-            if rotor is not None and rotor.values is not None:
-                angle = 0.0 if rotor.symmetric else rotor.gear * float(q[0])
-                turned = rotor.rotation @ exponential(np.array([0, 0, angle, 0, 0, 0]))[0]
-                ten = rotor.reduction @ rotor.values
-                parts.append(Member(f"{held_body.name} rotor", turned, rotor.position, ten))
-            body = replace(
-                body,
-                inertial=lumped_parameters(parts),
-                members=(*_links(body), *joined),
-                massless=body.massless and held_body.massless and rotor is None,
-            )
-        elif body.parent == held_body.name:
-            home = compose(rotation, position, body.rotation, body.position)
-            rotor = body.rotor
-            if rotor is not None:
-                turned, moved = compose(rotation, position, rotor.rotation, rotor.position)
-                rotor = replace(rotor, rotation=turned, position=moved)
-            parent = held_body.parent
-            body = replace(body, parent=parent, rotation=home[0], position=home[1], rotor=rotor)
-        remaining.append(body)
-    pairs = [(d, {j: c for j, c in d.coupling.items() if j != joint}) for d in drives]
-    return (
-        tuple(remaining),
-        tuple(replace(drive, coupling=coupling) for drive, coupling in pairs if coupling),
-        fixed if held_body.parent is not None else (*fixed, *joined),
-    )
-
-
 def find_link(robot: Robot, name: str | None) -> tuple[int, Member]:
     """Place of the body that a body's or link's name belongs to, and the link in it.
 
@@ -466,8 +536,3 @@ def find_link(robot: Robot, name: str | None) -> tuple[int, Member]:
             link=name,
         )
     return links[name]
-
-
-def _links(body: Body) -> tuple[Member, ...]:
-    """The links of a body; its own alone when it does not list any."""
-    return body.members or (Member(body.name, inertial=body.inertial),)

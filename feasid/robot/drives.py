@@ -11,7 +11,7 @@ import numpy as np
 from feasid.core.arguments import NonNegative, call_user_function, checked
 from feasid.core.arrays import Array
 from feasid.core.errors import DescriptionError, InputError
-from feasid.robot.bodies import Body, read_only_array
+from feasid.robot.bodies import Body, Member, lumped_parameters, place_member, read_only_array
 from feasid.robot.joint_terms import (
     DRIVE_SYMBOLS,
     FEATURE_SYMBOLS,
@@ -22,6 +22,7 @@ from feasid.robot.joint_terms import (
     JointState,
     deflections,
 )
+from feasid.robot.rotations import compose, exponential
 
 
 @checked
@@ -235,3 +236,62 @@ def drive_with_terms(
         if known.from_file or all(s in had for s in symbols):
             values = np.array([had.get(s, 0.0) for s in symbols])
     return replace(known, symbols=symbols, values=values, from_file=False, features=features)
+
+
+def hold_joint(
+    bodies: tuple[Body, ...],
+    drives: tuple[Drive, ...],
+    fixed: tuple[Member, ...],
+    joint: str,
+    q: Array,
+) -> tuple[tuple[Body, ...], tuple[Drive, ...], tuple[Member, ...]]:
+    """A robot's bodies, drives and fixed links with one joint held at q, shape (n_d,)."""
+    held_body = next(body for body in bodies if body.joint == joint)
+    turn, shift = exponential(held_body.motion @ q)
+    rotation, position = compose(held_body.rotation, held_body.position, turn, shift)
+    joined = [place_member(m, rotation, position) for m in _links(held_body)]
+    remaining = []
+    for body in bodies:
+        if body is held_body:
+            continue
+        if body.name == held_body.parent:
+            # The parent gets the held body's links, inertia and rotor.
+            member = Member(
+                held_body.name,
+                rotation=joined[0].rotation,
+                position=joined[0].position,
+                inertial=held_body.inertial,
+            )
+            parts = [Member(body.name, inertial=body.inertial), member]
+            rotor = held_body.rotor
+            if rotor is not None and rotor.values is not None:
+                angle = 0.0 if rotor.symmetric else rotor.gear * float(q[0])
+                turned = rotor.rotation @ exponential(np.array([0, 0, angle, 0, 0, 0]))[0]
+                ten = rotor.reduction @ rotor.values
+                parts.append(Member(f"{held_body.name} rotor", turned, rotor.position, ten))
+            body = replace(
+                body,
+                inertial=lumped_parameters(parts),
+                members=(*_links(body), *joined),
+                massless=body.massless and held_body.massless and rotor is None,
+            )
+        elif body.parent == held_body.name:
+            home = compose(rotation, position, body.rotation, body.position)
+            rotor = body.rotor
+            if rotor is not None:
+                turned, moved = compose(rotation, position, rotor.rotation, rotor.position)
+                rotor = replace(rotor, rotation=turned, position=moved)
+            parent = held_body.parent
+            body = replace(body, parent=parent, rotation=home[0], position=home[1], rotor=rotor)
+        remaining.append(body)
+    pairs = [(d, {j: c for j, c in d.coupling.items() if j != joint}) for d in drives]
+    return (
+        tuple(remaining),
+        tuple(replace(drive, coupling=coupling) for drive, coupling in pairs if coupling),
+        fixed if held_body.parent is not None else (*fixed, *joined),
+    )
+
+
+def _links(body: Body) -> tuple[Member, ...]:
+    """The links of a body; its own alone when it does not list any."""
+    return body.members or (Member(body.name, inertial=body.inertial),)

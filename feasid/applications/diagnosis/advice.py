@@ -43,7 +43,7 @@ from feasid.options.complete import check_options, document_options, select_opti
 from feasid.options.tables import DiagnoseOptions, LogOptions
 from feasid.results.fit import Fit, fit
 from feasid.robot.description import Robot
-from feasid.robot.formats.fit_robot import resolve_robot, with_shared_motors
+from feasid.robot.formats.fit_robot import resolve_robot, with_drive_options
 
 LOWER = 0.5
 """Share of the equations' cut-off that is tried where positions are coarse: the squared noise of
@@ -108,7 +108,7 @@ def diagnose(
         There is no robot, or an option does not exist.
     """
     asked = check_options(DiagnoseOptions, options, "diagnose")
-    robot = with_shared_motors(resolve_robot(log, robot), asked.get("couplings"))
+    robot = with_drive_options(resolve_robot(log, robot), asked)
     sources = open_sources(log)
     if len(sources) > 1:
         return _diagnose_together([*map(Recording.from_source, sources)], robot, asked)

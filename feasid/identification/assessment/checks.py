@@ -248,6 +248,24 @@ def motion_predicts_the_error(e: FitEvidence) -> str:
     )
 
 
+UNBALANCED = 0.02
+"""Share of the torques at a passive joint that a model may leave: simulated arms leave less than
+.003, and joints that have a motor or whose encoders are late .03 to .9."""
+
+
+@check("unbalanced", WITH_CARE)
+def torques_do_not_add_up_to_zero(e: FitEvidence) -> str:
+    """A joint said to be passive that has a motor, or whose positions are wrong."""
+    k = int(np.argmax(e.unbalanced))
+    if not e.unbalanced[k] > UNBALANCED:
+        return ""
+    return (
+        f"The torques at {e.joints[k]}, where no motor is said to act, do not add up to zero: "
+        f"{in_percent(float(e.unbalanced[k]), 2)} of them are left. Check that it is passive, and "
+        "the clocks and signs of its encoders."
+    )
+
+
 @check("nothing-explained", NO_USE)
 def most_joints_are_not_explained(e: FitEvidence) -> str:
     """Half of the joints, and by more than friction holds."""
@@ -263,7 +281,8 @@ def most_joints_are_not_explained(e: FitEvidence) -> str:
 
 def unexplained_joints(e: FitEvidence) -> list[str]:
     """Joints that are predicted no better than without a model."""
-    return [j for j, x in zip(e.joints, e.error > NOTHING * e.torque, strict=True) if x]
+    worse = (e.error > NOTHING * e.torque) & (e.torque > 0)  # a passive joint has no torque
+    return [j for j, x in zip(e.joints, worse, strict=True) if x]
 
 
 @check("unit", NO_USE)

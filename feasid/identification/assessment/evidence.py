@@ -93,6 +93,8 @@ class FitEvidence:
     described: PerBody  #: of the description [kg]
     errors: ComparedErrors
     offset: PerJoint  #: constant torque of the drives without springs
+    #: of passive joints, share of the torques that should add up to zero that is left; else zero
+    unbalanced: PerJoint
     structure: tuple[Structure, ...] = ()
     notes: tuple[Note, ...] = field(default=(), metadata=TRANSIENT)  #: notes of the fit
     #: joints whose torque gain the log does not tell, see `FittedModel.assumed_gains`
@@ -155,6 +157,7 @@ def gather(
         description.values[mass],
         errors,
         offset=np.where(springs, 0.0, _size_of_term(robot, "fo")),  # else the preload of a spring
+        unbalanced=_unbalanced_shares(reduced, robot, models.base.K @ robot.values),
     )
     if rows is None:
         return evidence
@@ -163,6 +166,16 @@ def gather(
     except SolverError:  # a part alone determines too little
         return evidence
     return replace(evidence, **seen)
+
+
+def _unbalanced_shares(reduced: Reduced, robot: Robot, beta: Array) -> Array:
+    """What is left of the torques at each passive joint, over their root sum of squares, (dof,)."""
+    out = np.zeros(robot.dof)
+    for j in (j for j, name in enumerate(robot.coordinates) if name in robot.passive):
+        columns, own = reduced.triangles[j][:, :-1], beta[list(reduced.supports[j])]
+        size = float(np.sqrt(np.sum(columns**2, axis=0) @ own**2))
+        out[j] = float(np.linalg.norm(columns @ own)) / max(size, 1e-300)
+    return out
 
 
 def _from_rows(

@@ -124,10 +124,13 @@ def correctable_effects(setup: UncorrectedLog, widths: Mapping[str, float]) -> l
         out = [m for m in out if m.kind != "tilt"]
     if "zero" in widths:
         out += [EffectAt("zero", j) for j in turning]
-    if "gain" in widths:
-        out += [EffectAt("gain", j) for j in setup.joints]
+    # The torque of a passive joint is known, not measured, and its equation, which is zero, is the
+    # better fulfilled the lighter all bodies are: it tells no gains of the others.
+    driven = [j for j in setup.joints if robot.joints[j] not in robot.passive]
+    if "gain" in widths and not robot.passive:
+        out += [EffectAt("gain", j) for j in driven]
     if "delay" in widths:
-        out += [EffectAt("joint-delay", j) for j in setup.joints]
+        out += [EffectAt("joint-delay", j) for j in driven]
     if widths and (seconds := setup.seconds):
         out += [EffectAt("warm-up", j, seconds / 2) for j in setup.joints]
     return out

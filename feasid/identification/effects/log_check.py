@@ -351,8 +351,12 @@ def _error_reduction(
 
 
 def _squared_error_shares(trial: CrossValidation, tested: Reduced) -> Array:
-    """Squared errors of every segment of a log, as shares of its torques, (folds, dof)."""
-    return trial.squared_errors(tested=tested) / np.maximum(tested.torque_norms**2, 1e-300)
+    """Squared errors of every segment of a log, as shares of its torques, (folds, dof).
+
+    They are 0 where a joint has no torque, as a passive one.
+    """
+    size = tested.torque_norms**2
+    return trial.squared_errors(tested=tested) * (size > 0) / np.where(size > 0, size, 1.0)
 
 
 MAX_DIAGNOSED_ROWS = 10**6  #: Number of rows beyond which logs are not diagnosed during a fit.

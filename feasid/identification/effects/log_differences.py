@@ -276,7 +276,7 @@ def _candidates(
             units[i] = WIDE * DAILY["offset"] * (torques[rows[joint]] if joint in rows else 1.0)
             out.append(_Candidate("offset", joint, padded(K[:, [i]] * units[i]), units[i]))
     unit = WIDE * DAILY["gain"]
-    for joint, r in rows.items():
+    for joint, r in ((j, r) for j, r in rows.items() if j not in robot.passive):
         out.append(_Candidate("gain", joint, unit * np.eye(size)[:, [len(K) + r]], unit))
     at = len(K) + len(torques)
     for kind, place, count in effects:
@@ -347,7 +347,9 @@ class _Comparison:
             self.folds.append(fold_grams(log, self.beta, noise, rows, columns, self.width))
         self.grams = [f.sum(axis=(0, 1)) for f in self.folds]
         squares = sum(log.torque_norms**2 for log in logs) / sum(log.rows for log in logs)
-        self.torques = np.sqrt(np.asarray(squares))
+        torques = np.sqrt(np.asarray(squares))
+        # Offsets of a passive joint, which has no torque, are as large as those of others.
+        self.torques = np.where(torques > 0, torques, np.median(torques[torques > 0]))
         self.mass = float(delta[base.robot.inertial_columns[:, -1]].sum())
         whole = np.sum(self.grams, axis=0)[: self.size, : self.size]
         every = _candidates(base, delta, self.torques, whole, effects)

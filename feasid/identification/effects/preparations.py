@@ -158,7 +158,9 @@ class JudgedLog:
     @cached_property
     def whitened(self) -> tuple[Array, Array]:
         """Equations divided by a tenth of each joint's torque."""
-        size = np.maximum(self.reduced.torque_norms, 1e-300)
+        size = self.reduced.torque_norms
+        # Forces at a passive joint add up to zero: they are taken for as large as a motor's.
+        size = np.where(size > 0, size, np.median(size[size > 0]) if size.any() else 1.0)
         deviations = DEVIATION * size / np.sqrt(len(self.samples.tau))
         r, rho, _ = self.reduced.triangle(1.0 / deviations)
         return r, rho
@@ -177,7 +179,8 @@ class JudgedLog:
         limits = (ENOUGH * size, MOST_STEPS) if self.rough else None
         delta, penalty = estimator.approach(reduced, self.whitened, limits)
         beta = np.asarray(base.K @ delta)
-        errors = reduced.residuals(beta) / np.maximum(reduced.torque_norms, 1e-300)
+        norms = reduced.torque_norms  # zero at passive joints, which no share tells
+        errors = np.where(norms > 0, reduced.residuals(beta) / np.where(norms > 0, norms, 1.0), 1.0)
         return errors, penalty, beta
 
     @cached_property

@@ -161,6 +161,9 @@ def estimate_noise(
     dof = len(reduced.triangles)
     power = np.array([np.sum(t[:, -1] ** 2) for t in reduced.triangles]) / max(reduced.rows, 1)
     overall = max(float(power.mean()), TINY)
+    # Forces at a passive joint add up to zero the better, the lighter the bodies: equations that
+    # counted too much at first would let a model without masses win.
+    power = np.where(power > 0, power, overall)
     noise = Noise(
         FIRST_DEVIATION**2 * (power + SMALLEST_DEVIATION * overall), np.zeros(dof), np.ones(dof)
     )
@@ -192,8 +195,10 @@ def variances(
         white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]
         followed = np.sum((white @ inner) * white, axis=(1, 2))
         degrees_of_freedom = np.maximum(counts - followed, LEAST_FREEDOM * counts)
-        power = np.sum(triangles[..., -2] ** 2) / max(float(counts.sum()), 1.0)
-        floor = max(SMALLEST_DEVIATION**2 * float(power), TINY)
+        power = np.sum(triangles[..., -2] ** 2)
+        if not power:  # a passive joint: of the torques that add up to zero
+            power = np.sum(triangles[..., :-2] ** 2, axis=(0, 1)) @ beta[support] ** 2
+        floor = max(SMALLEST_DEVIATION**2 * float(power / max(counts.sum(), 1.0)), TINY)
         has_rows = counts > 0
         rows = degrees_of_freedom[has_rows]
         mean = np.maximum(squared_residuals(reduced, j, beta, folds)[has_rows] / rows, floor)

@@ -43,8 +43,8 @@ from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import (
     CandidateTerms,
     resolve_robot,
+    with_drive_options,
     with_fit_terms,
-    with_shared_motors,
     without_unmeasured_terms,
 )
 
@@ -119,7 +119,7 @@ def reduce(
         workers = sum(cluster.nthreads().values())
     sources = open_sources(data)
     if base is None:
-        described = with_shared_motors(resolve_robot(data, robot), complete.get("couplings"))
+        described = with_drive_options(resolve_robot(data, robot), complete)
         terms_of_base = terms.get("friction"), terms.get("drive_inertia"), candidate_terms(complete)
         seen, notes = find_measured_joints(sources, described, complete)
         base, assumed = base_with_terms(described, sources, *terms_of_base, measured=seen)
@@ -151,7 +151,7 @@ def reduce_groups(
     terms = select_options(TermOptions, complete)
     sources = [open_sources(data) for data in groups]
     logs = [log for group in sources for log in group]
-    described = with_shared_motors(resolve_robot(groups[0], robot), terms.get("couplings"))
+    described = with_drive_options(resolve_robot(groups[0], robot), terms)
     terms_of_base = terms.get("friction"), terms.get("drive_inertia")
     base, notes = base_with_terms(described, logs, *terms_of_base)
     tasks = iter(assign_cutoff(logs, base.robot, select_options(LogOptions, complete)))

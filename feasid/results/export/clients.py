@@ -55,11 +55,13 @@ class ClientRows:
     @classmethod
     def from_logs(cls, model: FittedModel, robot: Robot, logs: Iterable[Recording]) -> ClientRows:
         """Signals of a robot's bodies and springs on logs, prepared like the fitted log."""
-        springs = [
-            replace(d, symbols=("k",), values=robot.values[[robot.drive_columns(k)["k"]]],
-                    transition=0.0, features=())
-            for k, d in enumerate(robot.drives) if "k" in d.symbols
-        ]  # fmt: skip
+        springs = []
+        for k, drive in enumerate(robot.drives):
+            linear = ("k",) if len(drive.coupling) == 1 else ("Ia", "fv", "k")
+            columns = {s: c for s, c in robot.drive_columns(k).items() if s in linear}
+            if columns:
+                springs.append(replace(drive, symbols=(*columns,), transition=0.0, features=(),
+                                       values=robot.values[[*columns.values()]]))  # fmt: skip
         bodies = replace(robot, drives=tuple(springs), load_model=None)
         products = np.zeros((robot.dof, len(SIGNALS), len(SIGNALS)))
         # Accelerations [rad/s^2 or m/s^2] below which dry friction in MuJoCo is not all used. A

@@ -56,14 +56,14 @@ def fit_without_added_springs(model: FittedModel) -> Array:
     return np.array([by_name.get(name, 0.0) for name in robot.parameter_names])
 
 
-def friction_as_files_hold(robot: Robot, equations: ResidualRegion) -> Array:
+def friction_as_files_hold(robot: Robot, equations: ResidualRegion, shared: bool) -> Array:
     """Standard parameters with viscous and Coulomb friction in place of terms that files do not
     hold.
 
     At every joint with friction of another law (``fs``, ``fl``, ``fb``, ``fd``) or of a motor that
-    moves several joints, ``fv`` and ``fc`` minimise the difference between the torques that the
-    fitted model predicts for the fitted log with and without that friction. All other parameters
-    are kept.
+    moves several joints, where files do not have it (`shared`), ``fv`` and ``fc`` minimise the
+    difference between the torques that the fitted model predicts for the fitted log with and
+    without that friction. All other parameters are kept.
 
     `robot`: with the fitted parameters; `equations`: the weighted equations that were solved.
     Returns (n,): the friction that files do not hold is zero.
@@ -71,7 +71,7 @@ def friction_as_files_hold(robot: Robot, equations: ResidualRegion) -> Array:
     fitted = robot.values
     delta, touched = fitted.copy(), set()
     for k, drive in enumerate(robot.drives):
-        alone = len(drive.coupling) == 1
+        alone = len(drive.coupling) == 1 or shared
         for symbol, column in robot.drive_columns(k).items():
             friction = symbol in TERMS and TERMS[symbol].varies_with == "dq"
             if friction and fitted[column] and not (alone and symbol in ("fv", "fc")):

@@ -135,7 +135,7 @@ def write_fit(
     """Write the part of a model that a file may hold, and measure its errors as clients read it."""
     form, fitted = format_of(model.robot, path), model.robot
     plain = fitted.with_values(fit_without_added_springs(model))
-    robot = fitted.with_values(friction_as_files_hold(plain, model.residual))
+    robot = fitted.with_values(friction_as_files_hold(plain, model.residual, form.holds_shared))
     postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
     lost = unrepresentable_terms(plain, form)
     servo = None if model.servo is None else model.servo.servo
@@ -200,7 +200,7 @@ def _armature_advice(robot: Robot, postures: Array) -> str:
     models = robot.values, np.where(armatures, 0.0, robot.values)
     matrices = (mass_matrix(robot, x, postures) for x in models)
     whole, rigid = (np.diagonal(m, axis1=1, axis2=2).mean(axis=0) for m in matrices)
-    ratio = whole / rigid
+    ratio = whole / np.where(rigid > 0, rigid, np.inf)  # a motor behind a spring has no body
     worst = int(np.argmax(ratio))
     joint, times = robot.coordinates[worst], float(ratio[worst])
     if times < 1 + TOLD_ACCELERATION:
@@ -379,4 +379,8 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
             for symbol, column in fit.robot.drive_columns(k).items():
                 scaling = TERMS[symbol].scaling(factor) if symbol in TERMS else None
                 delta[column] = given.pop(symbol, 0.0) / (scaling or 1.0)
+            continue
+        given = terms.pop(tuple(sorted(drive.coupling.items())), {})
+        for symbol, column in fit.robot.drive_columns(k).items():
+            delta[column] = given.pop(symbol, 0.0)
     return delta

@@ -14,6 +14,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.robot.inertia import to_mass_com_inertia
+from feasid.robot.known import equalities
 
 if TYPE_CHECKING:
     from feasid.identification.fitted import FittedModel
@@ -53,7 +54,10 @@ class PlacedMass:
 def compared_robots(fit: FittedModel) -> dict[str, Robot]:
     """The description, the fit and least squares; of its parameters those closest to the fit."""
     away = fit.base_table["ols"].to_numpy() - fit.beta
-    least = fit.delta + np.linalg.lstsq(np.asarray(fit.base.K, float), away, rcond=None)[0]
+    known = {e.columns for e in equalities(fit.robot)}  # zeros of bodies without mass
+    free = [(j,) not in known for j in range(fit.robot.size)]
+    K = np.asarray(fit.base.K, float) * free
+    least = fit.delta + np.linalg.lstsq(K, away, rcond=None)[0] * free
     robots = {"described": fit.description, "fitted": fit.robot}
     return robots | {"least squares": fit.robot.with_values(least)}
 

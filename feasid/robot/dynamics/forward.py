@@ -5,7 +5,7 @@ motions: with unit accelerations e_k, column k of M is tau(q, dq, e_k) - tau(q, 
 
 A step of length h solves, with velocities taken at its middle where that is stable,
 
-    M (v' - v) = h (tau - bias - D v_m - kp (q_m - ref) - kd v_m) - h c sign(v')
+    M (v' - v) = h (tau - bias - D v_m - K q_m - kp (q_m - ref) - kd v_m) - h c sign(v')
 
 for v'. Dry friction of size c is a set at v' = 0: the solution is the minimum of a convex function,
 ``v' A v' / 2 - b v' + h sum c |v'|``, so that a joint rests until what pushes it exceeds c, as in
@@ -29,6 +29,8 @@ from feasid.robot.dynamics.kinematics import Node, nodes
 from feasid.robot.dynamics.newton_euler import load_of, load_torques, newton_euler
 from feasid.robot.dynamics.regressor import CHUNK
 from feasid.robot.joint_terms import TERMS
+
+LINEAR = ("Ia", "fv", "k")  #: Terms of drives along several joints that are simulated.
 
 MAX_SPEED = 100.0  #: Joint speed [rad/s or m/s] beyond which a motion counts as lost.
 BREAKING_SPEED = 1e-9  #: Speed [rad/s or m/s] at which dry friction at rest is evaluated.
@@ -73,8 +75,9 @@ class ForwardModel:
     Raises InputError: the robot has something that is not simulated; the message names it.
     """
 
-    #: With values for all parameters; joints of one degree of freedom, no loops, and no motors that
-    #: move several joints. Dry friction changes its sign at once, whatever the transition.
+    #: With values for all parameters; joints of one degree of freedom, no loops, and no friction of
+    #: motors that move several joints but viscous one. Dry friction changes its sign at once,
+    #: whatever the transition.
     robot: Robot
 
     def __post_init__(self) -> None:
@@ -92,11 +95,12 @@ class ForwardModel:
             drive.name
             for k, drive in enumerate(robot.drives)
             if np.sum(self._drive_direction(k) != 0) > 1
+            and ({*drive.symbols} - {*LINEAR} or drive.rest)
         ]
         if shared_drives:
             raise InputError(
-                f"drive {shared_drives[0]!r} moves several independent joints, which is not "
-                "simulated",
+                f"drive {shared_drives[0]!r} moves several independent joints by more than "
+                "inertia, a spring and viscous friction, which is not simulated",
                 drive=shared_drives[0],
             )
         missing = np.flatnonzero(~np.isfinite(robot.values))
@@ -122,7 +126,7 @@ class ForwardModel:
             rows = np.flatnonzero(direction)
             for symbol, column in self.robot.drive_columns(k).items():
                 value = float(self.robot.values[column])
-                if rows.size and value:
+                if rows.size == 1 and value:
                     place, ratio = int(rows[0]), float(direction[rows[0]])
                     at_once = replace(drive, transition=0.0)
                     out.append(
@@ -136,6 +140,15 @@ class ForwardModel:
         for p in self._acting_terms:
             if p.symbol == symbol:
                 out[p.coordinate] += p.ratio**2 * p.value
+        return out
+
+    def _shared_matrix(self, symbol: str) -> Array:
+        """A linear term of drives along several coordinates, shape (dof, dof)."""
+        out = np.zeros((self.robot.dof, self.robot.dof))
+        for k in range(len(self.robot.drives)):
+            direction, columns = self._drive_direction(k), self.robot.drive_columns(k)
+            if symbol in columns and np.count_nonzero(direction) > 1:
+                out += self.robot.values[columns[symbol]] * np.outer(direction, direction)
         return out
 
     @cached_property
@@ -184,6 +197,7 @@ class ForwardModel:
         mass = np.ascontiguousarray((tau[:, 1:] - tau[:, :1]).transpose(2, 0, 1))
         places = np.arange(dof)
         mass[:, places, places] += self.armature
+        mass += self._shared_matrix("Ia")
         return mass, tau[:, 0].T + self._sum_terms(self._terms[False], q, dq)
 
     def _sum_terms(self, terms: Sequence[_ActingTerm], q: Array, dq: Array) -> Array:
@@ -230,6 +244,8 @@ class ForwardModel:
         out[:, 0] = q0
         q, v, last_velocity = q0.copy(), dq0.copy(), dq0.copy()
         alive, places = np.ones(count, bool), np.arange(dof)
+        K, D = self._shared_matrix("k"), self._shared_matrix("fv")
+        between = 0.5 * step * D + 0.25 * step**2 * K  # velocities at the middle of the step
         for k in range(steps):
             half = q + 0.5 * step * v
             mass, bias = self.mass_and_bias(half, 1.5 * v - 0.5 * last_velocity)
@@ -243,8 +259,10 @@ class ForwardModel:
             # The weight of the end velocity in the velocity of the step.
             late = np.where(step * (damping + step * stiffness) > STIFF * inertia, 1.0, 0.5)
             early = step * damping * (1 - late) + step**2 * stiffness * late * (1 - late)
-            b = np.einsum("nij,nj->ni", mass, v) + step * push - early * v
+            push -= q @ K
+            b = np.einsum("nij,nj->ni", mass, v) + step * push - early * v - v @ between
             mass[:, places, places] += step * damping * late + step**2 * stiffness * late**2
+            mass += between
             last_velocity = v
             new = _minimise_with_friction(mass, b, step * self.dry_friction(half, v), v)
             alive &= np.isfinite(new).all(axis=1) & (np.abs(new) < MAX_SPEED).all(axis=1)

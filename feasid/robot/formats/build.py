@@ -24,6 +24,7 @@ from feasid.robot.formats.description import Bond, Description, Joint, Link, Nee
 from feasid.robot.rotations import compose, exponential
 
 WORLD = "world"  #: Name of the base in equality constraints.
+SPECK = 1e-9  #: Mass [kg] and moments [kg m^2] of the motor of an elastic joint in a file.
 
 
 def build_robot(
@@ -69,17 +70,34 @@ def build_robot(
         for joint in description.joints
         if not joint.one_dof and joint.terms.values
     ]
-    notes += [*terms.term_notes(tree.drives), *terms.left_out_notes(left_out)]
+    drives = (*tree.drives, *description.shared)
+    notes += [*terms.term_notes(drives), *terms.left_out_notes(left_out)]
     stated_gravity = description.gravity if gravity is None else gravity
     robot = Robot(
         tuple(bodies),
         np.asarray(GRAVITY if stated_gravity is None else stated_gravity, dtype=np.float64),
         description.name,
-        tuple(tree.drives),
+        drives,
         source=replace(source, notes=(*source.notes, *notes)),
         fixed=tuple(tree.members[None]),
     )
-    return _add_constraints(robot, description)
+    return _add_constraints(_with_weightless_motors(robot), description)
+
+
+def _with_weightless_motors(robot: Robot) -> Robot:
+    """The robot with motors of elastic joints that have no mass but that which programs need."""
+
+    def is_motor(body: Body) -> bool:
+        light = body.inertial is not None and body.inertial[9] <= SPECK
+        return light and body.joint in robot.elastic.values()
+
+    bodies = tuple(
+        replace(b, inertial=None, members=(), massless=True) if is_motor(b) else b
+        for b in robot.bodies
+    )
+    motors = {b.joint for b in bodies if b.massless}
+    passive = tuple(link for link, motor in robot.elastic.items() if motor in motors)
+    return replace(robot, bodies=bodies, passive=passive)
 
 
 def _has_floating_base(description: Description, asked: bool | None, notes: list[str]) -> bool:

@@ -26,7 +26,8 @@ from feasid.core.exact import poses
 from feasid.core.exact.numbers import Number
 from feasid.core.exact.poses import PrecisePose, is_possible_inertia
 from feasid.robot import inertia
-from feasid.robot.bodies import Limits
+from feasid.robot.bodies import Body, Limits
+from feasid.robot.drives import Drive
 from feasid.robot.formats.shapes import DRAWN, Drawing, Shape, primitives
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import Element, XmlText, shortest_decimal
@@ -244,6 +245,7 @@ class Description:
     world: str = ""
     gravity: tuple[float, ...] | None = None  #: Where the file states it [m/s^2].
     bonds: tuple[Bond, ...] = ()  #: Equality constraints.
+    shared: tuple[Drive, ...] = ()  #: Springs, friction and inertia along several joints.
     #: Joints that actuators drive, with the gains of position servos [N m / rad, N / m], zero for
     #: other actuators.
     motors: Mapping[str, float] = field(default_factory=dict)
@@ -380,6 +382,8 @@ class Changes:
     terms: Mapping[str, JointTerms] = field(default_factory=dict)
     gravity: Array | None = None
     extras: Extras = NO_EXTRAS
+    motors: tuple[Body, ...] = ()  #: Of elastic joints, that the file does not have yet.
+    shared: tuple[Drive, ...] = ()  #: Drives along several joints.
 
 
 def import_when_called(place: str) -> Callable[..., Any]:
@@ -422,6 +426,7 @@ class Format:
     holds_gravity: bool = False  #: See `holds_loops`.
     holds_forces: bool = False  #: See `holds_loops`.
     holds_servos: bool = False  #: See `holds_loops`.
+    holds_shared: bool = False  #: Whether a file has springs and friction along several joints.
     several: bool = False  #: Whether a file may have several models, of which one is read.
     #: What programs give a link that states no mass; empty where it has none.
     default_mass: str = ""

@@ -62,15 +62,28 @@ def resolve_robot(data: Any, robot: Robot | str | Path | None) -> Robot:
     )
 
 
-def with_shared_motors(robot: Robot, couplings: Mapping[str, Mapping[str, float]] | None) -> Robot:
-    """The robot with motors that move several joints: a name each, and the factor per joint.
+def with_drive_options(robot: Robot, options: Mapping[str, Any]) -> Robot:
+    """The robot as `feasid.options.tables.CouplingOptions` describe its motors, if they do.
 
-    Raises DescriptionError: names a joint that does not exist, or a motor that is there already.
+    Raises InputError, DescriptionError: names a joint that does not exist, or a motor that is there
+    already.
     """
-    drives = [
-        Drive(name, dict(factors), MOTOR_SYMBOLS) for name, factors in (couplings or {}).items()
+    shared = [
+        Drive(name, dict(factors), MOTOR_SYMBOLS)
+        for name, factors in (options.get("couplings") or {}).items()
     ]
-    return replace(robot, drives=(*robot.drives, *drives)) if drives else robot
+    robot = replace(robot, drives=(*robot.drives, *shared)) if shared else robot
+    for name in ("elastic", "passive"):
+        given = options.get(name) or ()
+        for joint in (j for j in given if j not in robot.joints):
+            raise InputError(
+                f"{name}={[*given]}: there is no joint {joint!r}"
+                f"{did_you_mean(joint, robot.joints)}; there are {', '.join(robot.joints)}",
+                option=name,
+            )
+    if elastic := [j for j in options.get("elastic") or () if j not in robot.elastic]:
+        robot = robot.with_elastic_joints(elastic)
+    return robot.with_passive_joints(options.get("passive") or ())
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from feasid.robot import inertia
 from feasid.robot.bodies import Body, Member, lumped_parameters, parameters_in_body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import GRAVITY, Robot, Source
+from feasid.robot.drives import Drive
 from feasid.robot.formats.build import build_robot
 from feasid.robot.formats.description import (
     NO_EXTRAS,
@@ -208,9 +209,15 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
         inertials.update(inertials_to_write(old_description, body, form))
     terms = joint_terms_to_write(robot, form.holds)
     gravity = robot.gravity if form.holds_gravity else None
-    data = form.patch(old_description, Changes(inertials, terms, gravity, extras))
+    new_motors = {*robot.elastic.values()} - {joint.name for joint in old_description.joints}
+    motors = tuple(b for b in robot.bodies if b.joint in new_motors)
+    shared = tuple(d for d in robot.drives if len(d.coupling) > 1)
+    data = form.patch(old_description, Changes(inertials, terms, gravity, extras, motors, shared))
     new_description = form.read(parse_xml(data, text.path, model=text.model))
-    for old, new in zip(old_description.links, new_description.links, strict=True):
+    _require_shared(shared, new_description, form)
+    added = {body.name for body in motors}
+    read_back = (link for link in new_description.links if link.name not in added)
+    for old, new in zip(old_description.links, read_back, strict=True):
         if new.name in inertials:
             if new.mass is None or not new.is_harmless:
                 raise verification_error(f"link {new.name!r} is not exactly positive definite")
@@ -242,6 +249,16 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
     if gravity is not None and tuple(gravity) != tuple(stated):
         raise verification_error("gravity does not read back as it was written")
     return data
+
+
+def _require_shared(drives: Iterable[Drive], description: Description, form: Format) -> None:
+    """Raise unless a written file has these drives along several joints."""
+    values = sum_drives(description.shared)
+    for key, wanted in sum_drives(drives).items():
+        got = values.get(key, {})
+        for symbol, value in wanted.items() if form.holds_shared else ():
+            if abs(got.get(symbol, 0.0) - value) > form.agreement * abs(value):
+                raise verification_error(f"{symbol} of {key} reads back as {got.get(symbol)}")
 
 
 def _inertial_numbers(link: Link) -> object:
@@ -284,6 +301,7 @@ def generate_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> byt
             )
     data = form.generate(robot, joint_terms_to_write(robot, form.holds), extras)
     again = form.read(parse_xml(data))
+    _require_shared((d for d in robot.drives if len(d.coupling) > 1), again, form)
     floats = any(body.floats for body in robot.bodies) or None
     bodies = build_robot(again, Source("", form.name, data), floats).bodies
     bodies_by_joint = {b.name if b.floats else b.joint: b for b in bodies}

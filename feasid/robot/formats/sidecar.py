@@ -81,6 +81,7 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
         "joints": list(robot.joints),
         "lock": dict(robot.source.reading.get("lock", {})) if robot.source is not None else {},
         "gravity": robot.gravity.tolist(),
+        "passive": list(robot.passive),
         "drives": [
             {
                 "name": drive.name,
@@ -234,6 +235,7 @@ def _add_parameters(robot: Robot, data: dict[str, Any]) -> Robot:
         bodies=tuple(complete_body(b) for b in robot.bodies),
         drives=drives,
         load_model=load,
+        passive=tuple(data.get("passive", robot.passive)),
     )
 
 

@@ -130,7 +130,7 @@ def write(
         if table is not None:
             files[sidecars.loop_table_path(target)] = table
     lost_terms = unrepresentable_terms(full_robot, form)
-    beside_is_needed = bool(lost_terms) or complete is not None
+    beside_is_needed = bool(lost_terms or full_robot.passive) or complete is not None
     if beside_is_needed:
         files[beside] = sidecars.sidecar_bytes(full_robot, content, complete is not None)
     files[target] = content  # last: should it not follow the others, its hash tells
@@ -189,8 +189,19 @@ def _parts_left_out(own: Description, new: Description) -> Iterator[LeftOut]:
 
 
 def format_of(robot: Robot, path: str | os.PathLike[str]) -> Format:
-    """The format for a path: by its suffix, else that of the robot's file."""
-    return format_of_path(os.fspath(path), robot.source.format if robot.source else "")
+    """The format for a path: by its suffix, else that of the robot's file.
+
+    Raises InputError: the robot has elastic joints, and the format no springs for them.
+    """
+    form = format_of_path(os.fspath(path), robot.source.format if robot.source else "")
+    if robot.elastic and not form.holds_shared:
+        raise InputError(
+            f"{form.title} has no spring between the motor and the link of joint "
+            f"{next(iter(robot.elastic))!r}: write MJCF (.xml), or the rigid robot, "
+            "robot.without_elastic_joints()",
+            path=str(path),
+        )
+    return form
 
 
 def file_bytes(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
@@ -232,7 +243,7 @@ def unrepresentable_terms(robot: Robot, form: Format) -> tuple[str, ...]:
         for symbol, column in robot.drive_columns(k).items():
             smooth = symbol == "fc" and drive.transition > DRY
             ends = symbol == "k" and drive.spring_range is not None
-            shared = len(drive.coupling) > 1
+            shared = len(drive.coupling) > 1 and not form.holds_shared
             gaps[column] = symbol not in form.holds or shared or smooth or ends
     values = np.nan_to_num(robot.values, nan=0.0)
     lost = np.flatnonzero(gaps & (values != 0))
@@ -246,7 +257,7 @@ def representable_part(robot: Robot, form: Format) -> Robot:
     drives = []
     for drive in robot.drives:
         symbols = [s for s in drive.symbols if s in form.holds]
-        if symbols and len(drive.coupling) == 1:
+        if symbols and (len(drive.coupling) == 1 or form.holds_shared):
             held = np.isin(drive.symbols, symbols)
             values = None if drive.values is None else drive.values[held]
             drives.append(

@@ -16,4 +16,5 @@ FORMAT = Format(
     holds_gravity=True,
     holds_forces=True,
     holds_servos=True,
+    holds_shared=True,
 )

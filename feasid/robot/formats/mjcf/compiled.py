@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +12,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import DescriptionError, SecurityError, missing_extra, refuse_damage
 from feasid.robot.bodies import Limits
 from feasid.robot.description import Robot
+from feasid.robot.drives import Drive
 from feasid.robot.formats import description
 from feasid.robot.formats.mjcf.model import ACTUATOR_TERMS, TENDON_TERMS
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
@@ -26,6 +27,8 @@ EQUALITIES = ("connect", "weld", "joint")
 """Kinds of ``eq_type`` that are modelled; a test compares them with MuJoCo's own."""
 
 SITE = 6  #: MuJoCo's object type of sites.
+JOINT_WRAP = 1  #: MuJoCo's kind of a fixed tendon's parts.
+POLYNOMIALS = ("stiffnesspoly", "dampingpoly")  #: Of tendons: forces that are not linear.
 JOINT_TRANSMISSION = 0  #: MuJoCo's transmission of motors that drive a joint.
 
 MEMBERS = {
@@ -70,6 +73,7 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> description.
     names = [model.body(i).name or f"body{i}" for i in range(model.nbody)]
     links = [_link(model, i, names, path) for i in range(1, model.nbody)]
     gravity = np.zeros(3) if _is_flag_off(model, "gravity") else np.array(model.opt.gravity)
+    shared = _shared_drives(model)
     joints = [joint.name for link in links for joint in link.joints]
     motors: dict[str, float] = {}  # joints that actuators drive, with the gains of position servos
     for k in range(model.nu):
@@ -86,12 +90,14 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> description.
         gravity=tuple(gravity.tolist()),
         bonds=tuple(_bonds(model, names, joints)),
         motors=motors,
-        effects=tuple(_unmodelled_effects(model, path)),
+        effects=tuple(_unmodelled_effects(model, path, shared)),
         left_out=tuple(
             LeftOut(word, getattr(model, accessor)(i).name or str(i))
             for count, (accessor, word) in MEMBERS.items()
             for i in range(int(getattr(model, count)))
+            if word != "tendon" or i not in shared
         ),
+        shared=tuple(shared.values()),
     )
 
 
@@ -192,8 +198,39 @@ def _terms(model: Any, joint: int) -> JointTerms:
     )
 
 
-def _unmodelled_effects(model: Any, path: str) -> Iterator[UnmodelledEffect]:
-    """Forces and inertias of the model that are not modelled here."""
+def _shared_drives(model: Any) -> dict[int, Drive]:
+    """Fixed tendons that are drives along several joints, by number."""
+    off = {
+        "k": _is_flag_off(model, "spring"),
+        "fv": _is_flag_off(model, "damper"),
+        "fc": _is_flag_off(model, "frictionloss") or _is_flag_off(model, "constraint"),
+    }
+    out = {}
+    for i in range(model.ntendon):
+        ends = range(int(model.tendon_adr[i]), int(model.tendon_adr[i] + model.tendon_num[i]))
+        low, high = map(float, model.tendon_lengthspring[i])
+        terms = {
+            symbol: float(getattr(model, f"tendon_{name}")[i])
+            for name, symbol in TENDON_TERMS.items()
+            if hasattr(model, f"tendon_{name}") and not off.get(symbol)
+        }
+        terms = {symbol: value for symbol, value in terms.items() if value}
+        joints = [int(model.wrap_objid[e]) for e in ends]
+        fixed = all(int(model.wrap_type[e]) == JOINT_WRAP for e in ends)
+        curved = any(i in _nonzero_rows(model, f"tendon_{name}") for name in POLYNOMIALS)
+        if terms and fixed and len(joints) > 1 and low == high and not curved:
+            pairs = zip(joints, (float(model.wrap_prm[e]) for e in ends), strict=True)
+            coupling = {model.joint(j).name: c for j, c in pairs}
+            parts = coupling, tuple(terms), np.array([*terms.values()])
+            rest = low if "k" in terms else 0.0
+            out[i] = Drive(model.tendon(i).name or str(i), *parts, rest=rest, from_file=True)
+    return out
+
+
+def _unmodelled_effects(
+    model: Any, path: str, shared: Container[int]
+) -> Iterator[UnmodelledEffect]:
+    """Forces and inertias of the model that are not modelled here; `shared` tendons are."""
 
     def effect(kind: str, text: str) -> UnmodelledEffect:
         return UnmodelledEffect(kind, path, 0, text)
@@ -207,6 +244,8 @@ def _unmodelled_effects(model: Any, path: str) -> Iterator[UnmodelledEffect]:
     for kind, terms in (("tendon", TENDON_TERMS), ("actuator", ACTUATOR_TERMS)):
         for term in terms:
             for i in _nonzero_rows(model, f"{kind}_{term}"):
+                if kind == "tendon" and i in shared:
+                    continue
                 label = getattr(model, kind)(i).name or str(i)
                 yield effect(kind, f"{kind} {label!r} has {term}")
     for name in ("jnt_stiffnesspoly", "jnt_springyield"):

@@ -212,11 +212,14 @@ class Mjcf:
     compiler: Compiler
     bodies: Mapping[str, MjcfBody]  #: In the order of the text.
     joints: Mapping[str, MjcfJoint]
+    tendons: Mapping[str, Element]  #: Those that are read as drives along several joints.
 
 
 # -- what MuJoCo does to joints besides rigid bodies and linear joint terms ------------------------
 
-TENDON_TERMS = ("stiffness", "damping", "frictionloss", "armature")
+TENDON_TERMS = {"stiffness": "k", "damping": "fv", "frictionloss": "fc", "armature": "Ia"}
+"""Symbol of the joint term per attribute of ``<fixed>``: along a sum of joints, as of a drive."""
+
 ACTUATOR_TERMS = ("damping", "armature")
 
 LISTED = {
@@ -246,9 +249,12 @@ def is_nonzero(text: str) -> bool:
 
 
 def unmodelled_effects(
-    files: MjcfFiles, sections: Sequence[Element], attributes: Attributes
+    files: MjcfFiles,
+    sections: Sequence[Element],
+    attributes: Attributes,
+    tendons: Sequence[Element],
 ) -> Iterator[UnmodelledEffect]:
-    """Effects of options, tendons, actuators, deformables and plugins."""
+    """Effects of options, tendons but for these, actuators, deformables and plugins."""
 
     def effect(kind: str, element: Element, text: str) -> UnmodelledEffect:
         return UnmodelledEffect(kind, files.text(element).path, element.line, text)
@@ -264,7 +270,7 @@ def unmodelled_effects(
         elif section.tag in ("tendon", "actuator"):
             terms = TENDON_TERMS if section.tag == "tendon" else ACTUATOR_TERMS
             tags = ("tendon",) if section.tag == "tendon" else ACTUATORS
-            for child in files.children(section):
+            for child in (c for c in files.children(section) if c not in tendons):
                 values = attributes(child, tags)
                 for name in terms:
                     if is_nonzero(values.get(name, "0")):
@@ -273,11 +279,13 @@ def unmodelled_effects(
                         yield effect(section.tag, child, text)
 
 
-def unread_members(files: MjcfFiles, sections: Iterable[Element]) -> Iterator[LeftOut]:
-    """Members of sections that are not read, by name."""
+def unread_members(
+    files: MjcfFiles, sections: Iterable[Element], tendons: Sequence[Element]
+) -> Iterator[LeftOut]:
+    """Members of sections that are not read, by name; these tendons are."""
     for section in sections:
         if section.tag in LISTED:
-            for child in files.children(section):
+            for child in (c for c in files.children(section) if c not in tendons):
                 name = child.attributes.get("name") or child.attributes.get("joint", "")
                 yield LeftOut(LISTED[section.tag], name or f"<{child.tag}> on line {child.line}")
 

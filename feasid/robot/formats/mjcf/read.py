@@ -17,6 +17,7 @@ from feasid.core.errors import DescriptionError, did_you_mean
 from feasid.core.exact.numbers import Number, quote
 from feasid.core.exact.poses import PrecisePose, compose, identity, to_decimal
 from feasid.robot.bodies import Limits
+from feasid.robot.drives import Drive
 from feasid.robot.formats.description import (
     MAX_NAME,
     Bond,
@@ -43,6 +44,8 @@ FLAGS = {
     "frictionloss": {"frictionloss", "constraint"},
 }
 """Flags of ``<option>`` that switch a term off."""
+
+UNSTATED = -1.0  #: Length of a tendon's spring that stands for that in the home posture.
 
 LINEAR = 2  #: Number of coefficients of a linear polynomial; further ones must be zero.
 
@@ -106,22 +109,19 @@ class _MjcfReader:
                 kind = element.attributes.get("childclass", scope.childclass)
                 scope = _Scope(scope.body, kind, pose)
             waiting.extend((child, scope) for child in reversed(self.read_children(element, scope)))
-        self.effects += model.unmodelled_effects(self.files, sections, self.attributes)
+        elements = [e for s in sections if s.tag == "tendon" for e in self.files.children(s)]
+        tendons = {d.name: (d, e) for e in elements if (d := self.shared_drive(e))}
+        read = [element for _, element in tendons.values()]
+        self.effects += model.unmodelled_effects(self.files, sections, self.attributes, read)
         off = bool(self.disabled & {"equality", "constraint"})
         bonds = tuple(self.bonds(() if off else sections))
-        mjcf = model.Mjcf(self.files, self.compiler, self.bodies, self.joints)
+        parts = self.bodies, self.joints, {name: e for name, (_, e) in tendons.items()}
+        mjcf = model.Mjcf(self.files, self.compiler, *parts)
         path = self.files.main.path
         balanced = (
             f'{path}: compiler balanceinertia="true" replaces impossible inertias by the mean of '
             "their principal moments when the file is compiled"
         )
-        # Joints that actuators drive, with the gain kp of position servos; zero for others.
-        motors: dict[str, float] = {}
-        actuators = (s for s in sections if s.tag == "actuator")
-        for element in (e for s in actuators for e in self.files.children(s)):
-            values = self.attributes(element, (element.tag,))
-            if joint := values.get("joint", ""):
-                motors[joint] = motors.get(joint) or model.position_gain(element.tag, values)
         return Description(
             FORMAT.name,
             path,
@@ -130,15 +130,26 @@ class _MjcfReader:
             world=WORLD,
             gravity=(0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity,
             bonds=bonds,
-            motors=motors,
+            motors=self.motors(sections),
             notes=(balanced,) if self.compiler.balances else (),
             hidden=tuple(self.hidden),
             unknown=tuple(self.unknown),
             effects=tuple(self.effects),
-            left_out=tuple(model.unread_members(self.files, sections)),
+            left_out=tuple(model.unread_members(self.files, sections, read)),
             total_mass=self.compiler.total_mass,
+            shared=tuple(drive for drive, _ in tendons.values()),
             document=mjcf,
         )
+
+    def motors(self, sections: Sequence[Element]) -> dict[str, float]:
+        """Joints that actuators drive, with the gain kp of position servos; zero for others."""
+        motors: dict[str, float] = {}
+        actuators = (s for s in sections if s.tag == "actuator")
+        for element in (e for s in actuators for e in self.files.children(s)):
+            values = self.attributes(element, (element.tag,))
+            if joint := values.get("joint", ""):
+                motors[joint] = motors.get(joint) or model.position_gain(element.tag, values)
+        return motors
 
     # -- settings -----------------------------------------------------------------------------
 
@@ -451,7 +462,38 @@ class _MjcfReader:
             )  # fmt: skip
         self.files.fail(message, element, attribute)
 
-    # -- equality constraints -----------------------------------------------------------------
+    # -- tendons and equality constraints ------------------------------------------------------
+
+    def shared_drive(self, element: Element) -> Drive | None:
+        """A fixed tendon as a drive along several joints; None for one that is no linear one."""
+        values = self.attributes(element, ("tendon",))
+        ends = [(e, e.attributes.get("joint")) for e in self.files.children(element)]
+        joints = [self.joints[joint].joint for _, joint in ends if joint in self.joints]
+        lengths = values.get("springlength", "-1").split()
+        linear = all(len(values.get(name, "0").split()) == 1 for name in model.TENDON_TERMS)
+        linear = linear and all(j.one_dof for j in joints) and len(joints) == len(ends) > 1
+        if element.tag != "fixed" or not linear or len({*lengths}) > 1:
+            return None
+        numbers = {
+            symbol: self.parse_numbers(element, name, 1, values)[0].value
+            for name, symbol in model.TENDON_TERMS.items()
+            if name in values and not FLAGS.get(name, set()) & self.disabled
+        }
+        terms = {symbol: value for symbol, value in numbers.items() if value}
+        factors = [self.numbers(e, "coef", 1)[0].value for e, _ in ends if "coef" in e.attributes]
+        if not terms or len(factors) < len(ends) or 0.0 in factors:
+            return None
+        coupling = {joint.name: c for joint, c in zip(joints, factors, strict=True)}
+        home = sum(c * j.terms.rest for c, j in zip(factors, joints, strict=True))
+        length = float(lengths[0])
+        return Drive(
+            values.get("name") or f"tendon on line {element.line}",
+            coupling,
+            tuple(terms),
+            np.array([*terms.values()]),
+            rest=0.0 if "k" not in terms else home if length == UNSTATED else length,
+            from_file=True,
+        )
 
     def bonds(self, sections: Sequence[Element]) -> Iterator[Bond]:
         """Constraints that are active; remembers those that are not modelled."""

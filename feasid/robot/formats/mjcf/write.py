@@ -11,7 +11,7 @@ another are bodies without joints and without mass, with their shapes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from feasid.core.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.bodies import Body, Member
 from feasid.robot.description import GRAVITY, Robot
+from feasid.robot.drives import Drive
 from feasid.robot.formats import rewrite
-from feasid.robot.formats.build import WORLD
+from feasid.robot.formats.build import SPECK, WORLD
 from feasid.robot.formats.description import Changes, Description, Extras, JointServo, NewInertial
-from feasid.robot.formats.mjcf.model import HIDDEN, TERMS, Mjcf, MjcfBody, MjcfJoint
+from feasid.robot.formats.mjcf.model import HIDDEN, TENDON_TERMS, TERMS, Mjcf, MjcfBody, MjcfJoint
 from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, decimals, markup
@@ -95,7 +96,56 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
             _set_servo(patch, element, remaining.pop(joint))
     if remaining:
         patch.insert_last(patch.text.root, _servo_lines(remaining))
+    _patch_springs(patch, mjcf, changes)
     return patch.apply()
+
+
+def _patch_springs(patch: Patch, mjcf: Mjcf, changes: Changes) -> None:
+    """Drives along several joints as tendons, and the motors of elastic joints."""
+    more = [drive for drive in changes.shared if drive.name not in mjcf.tendons]
+    for drive in changes.shared:
+        if drive.name in mjcf.tendons:
+            for name, value in _tendon_numbers(drive).items():
+                patch.numbers(mjcf.tendons[drive.name], name, [value])
+    if changes.motors:
+        motors = [_motor_lines(body, changes.terms[body.joint]) for body in changes.motors]
+        patch.insert_first(patch.text.root, markup("worldbody", *motors))
+    if more:
+        patch.insert_last(patch.text.root, _tendon_lines(more))
+
+
+def _motor_lines(body: Body, terms: JointTerms) -> list[str]:
+    """The motor of an elastic joint: drive inertia and friction on a body as light as a file may
+    have. Everything is said, so that no default class of the file adds to it.
+    """
+    kind, axis, _ = rewrite.joint_kind_axis_position(body, "MJCF")
+    values = {k: getattr(terms, field) for k, field in TERMS.items()}
+    holding = HOLDING if terms.coulomb else {}
+    return markup(
+        "body",
+        markup("joint", name=body.joint, type=TYPES[kind], axis=axis, pos=np.zeros(3), ref=0.0,
+               limited="false", **values, **holding),
+        markup("inertial", pos=np.zeros(3), mass=SPECK, diaginertia=np.full(3, SPECK)),
+        name=body.name,
+    )  # fmt: skip
+
+
+def _tendon_numbers(drive: Drive) -> dict[str, float]:
+    """Attributes of the tendon of a drive along several joints, those that are zero, too."""
+    given = [] if drive.values is None else drive.values.tolist()
+    values = dict(zip(drive.symbols, given, strict=True))
+    return {name: values.get(symbol, 0.0) for name, symbol in TENDON_TERMS.items()}
+
+
+def _tendon_lines(drives: Iterable[Drive]) -> list[str]:
+    lines = []
+    for drive in drives:
+        ends = [markup("joint", joint=j, coef=c) for j, c in drive.coupling.items()]
+        numbers = _tendon_numbers(drive)
+        holding = HOLDING if numbers["frictionloss"] else {}
+        lines += markup("fixed", *ends, name=drive.name, limited="false", springlength=drive.rest,
+                        **numbers, **holding)  # fmt: skip
+    return markup("tendon", lines) if lines else []
 
 
 def _set_servo(patch: Patch, element: Element, servo: JointServo) -> None:
@@ -265,6 +315,7 @@ def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
         markup("option", gravity=robot.gravity),
         markup("worldbody", *inside, *free),
         markup("equality", followers) if followers else [],
+        _tendon_lines(d for d in robot.drives if len(d.coupling) > 1),
         _force_lines(extras.forces),
         _servo_lines(extras.servos),
         model=robot.name,
@@ -333,6 +384,8 @@ def _geom_lines(members: Sequence[Member], extras: Extras) -> list[str]:
 def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms], extras: Extras) -> list[str]:
     """A body and those on it; massless bodies between joints become joints of the next one."""
     body = robot.bodies[i]
+    if body.joint in robot.elastic.values():
+        return _motor_lines(body, terms.get(body.joint, NO_TERMS))
     home, joints = (body.rotation, body.position), [body]
     children = [k for k, p in enumerate(robot.parents) if p == i]
     while body.inertial is not None and not body.inertial.any() and len(children) == 1:
