@@ -3,9 +3,10 @@
     python -m benchmarks.wrist [--seeds 12] [--first N] [--write]
 
 Each seed draws an arm (KUKA LWR4 or UR5), a motion of 30 s, a load of 0.3 to 5 kg, the sensor's
-pose, its offsets, its noise (0.1 N, 5 mN m), its rate and the encoders' bits. "set up wrong": a
+pose, its offsets, its noise (0.1 N, 5 mN m), its rate and the encoders' bits. "sensor wrong": a
 turn of up to 10 degrees about a random axis, channels up to 30 ms late or early and gains off by
-up to 3 %, each in two of three draws. "set up right": the same worlds with none of them.
+up to 3 %, each in two of three draws. "arm wrong": a base tilted by up to a degree and joints'
+zeros off by 0.1 degrees, each in two of three draws. "nothing wrong": the same worlds without.
 Rows: draws whose mass, and whose whole centre, are within 2 and 3 deviations; the mean of their
 squared errors in deviations; how often an error was there and was corrected, and corrected where
 none was; the largest errors of rotation and delay, corrected or not; the median of deviations over
@@ -34,7 +35,8 @@ ARMS = {"KUKA LWR4": "kuka_lwr4/kuka_lwr4.urdf", "UR5": "ur5/ur5_robot.urdf"}
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
 NOISE = np.array([0.1] * 3 + [0.005] * 3)
 SECONDS = 30.0
-KINDS = ("rotation", "delay", "gain")
+KINDS = ("rotation", "delay", "gain", "tilt", "zero")
+WRONG = {"sensor wrong": KINDS[:3], "sensor and arm wrong": KINDS, "nothing wrong": ()}
 
 Array = np.ndarray[Any, Any]
 
@@ -51,14 +53,16 @@ class World:
     turn: Array  #: Rotation vector from there to where it is, in the sensor's axes [rad].
     delay: float  #: Of its channels after the joints [s].
     gains: Array
+    tilt: Array  #: Rotation vector of gravity in the base [rad].
+    zeros: Array  #: Of seven joints, to add to what the log has [rad].
     rate: float
     bits: int
     seed: int
     reach: float = 0.6  #: Largest amplitude of a joint [rad].
 
     @classmethod
-    def draw(cls, seed: int, wrong: bool) -> World:
-        """The same arm, load and motion for both values of `wrong`."""
+    def draw(cls, seed: int, wrong: tuple[str, ...] = ()) -> World:
+        """The same arm, load and motion whatever kinds of errors may be wrong."""
         rng = np.random.default_rng([seed, 7])
         mass = float(np.exp(rng.uniform(np.log(0.3), np.log(5.0))))
         size = rng.uniform(0.04, 0.15, 3)
@@ -71,12 +75,15 @@ class World:
             rng.choice([100.0, 200.0, 500.0]),
             rng.choice([16, 18]),
         )
-        way, has = rng.normal(size=3), (rng.random(3) < 2 / 3) & wrong
-        turn = has[0] * np.deg2rad(rng.uniform(0, 10)) * way / np.linalg.norm(way)
-        delay = float(has[1] * rng.uniform(-0.03, 0.03))
-        gains = 1 + has[2] * rng.uniform(-0.03, 0.03, 6)
+        way, there = rng.normal(size=3), rng.random(5) < 2 / 3
+        has = dict(zip(KINDS, there & np.isin(KINDS, wrong), strict=True))
+        turn = has["rotation"] * np.deg2rad(rng.uniform(0, 10)) * way / np.linalg.norm(way)
+        delay = float(has["delay"] * rng.uniform(-0.03, 0.03))
+        gains = 1 + has["gain"] * rng.uniform(-0.03, 0.03, 6)
+        tilt = has["tilt"] * np.deg2rad(rng.uniform(-0.7, 0.7, 3)) * [1, 1, 0]
+        zeros = has["zero"] * np.deg2rad(0.1) * rng.normal(size=7)
         spin = mass * axes @ box @ axes.T
-        return cls(str(arm), mass, centre, spin, (pose, place), turn, delay, gains,
+        return cls(str(arm), mass, centre, spin, (pose, place), turn, delay, gains, tilt, zeros,
                    float(rate), int(bits), seed)  # fmt: skip
 
     def motion(self, t: Array, dof: int) -> tuple[Array, Array, Array]:
@@ -91,6 +98,9 @@ class World:
         """What a sensor without errors in its true pose would measure at these times, (N, 6)."""
         path = str(ROOT / "datasets" / ARMS[self.arm])
         bare, heavy = (pinocchio.buildModelFromUrdf(path) for _ in range(2))
+        gravity = Rotation.from_rotvec(self.tilt).apply(bare.gravity.linear)
+        for model in (bare, heavy):
+            model.gravity.linear = gravity
         load = pinocchio.Inertia(self.mass, self.centre, self.spin)
         heavy.appendBodyToJoint(heavy.njoints - 1, load, pinocchio.SE3.Identity())
         turn = self.pose[0] @ Rotation.from_rotvec(self.turn).as_matrix()
@@ -109,7 +119,7 @@ class World:
         rng = np.random.default_rng([self.seed, 9])
         t = np.arange(0, SECONDS, 1 / self.rate)
         step = 2 * np.pi / 2**self.bits
-        q = np.round(self.motion(t, robot.dof)[0] / step) * step
+        q = np.round((self.motion(t, robot.dof)[0] - self.zeros[: robot.dof]) / step) * step
         felt = self.wrench(t - self.delay) * self.gains
         offset = rng.normal(size=6) * [5, 5, 5, 0.3, 0.3, 0.3]
         felt += offset + NOISE * rng.normal(size=felt.shape)
@@ -143,7 +153,7 @@ def examine(world: World) -> Outcome:
         )
 
     load, trusting = identify("usual"), identify(None)
-    has = (world.turn.any(), world.delay, (world.gains != 1).any())
+    wrong = (world.turn, world.delay, world.gains - 1, world.tilt, world.zeros)
     true_turn = Rotation.from_rotvec(world.turn).as_matrix()
     off = Rotation.from_matrix((rotation @ true_turn).T @ load.sensor.rotation).magnitude()
     rows = np.triu_indices(3)
@@ -151,10 +161,10 @@ def examine(world: World) -> Outcome:
         (load.mass - world.mass) / load.mass_std,
         (load.centre - world.centre) / load.centre_std,
         ((load.inertia - world.spin) / load.inertia_std)[rows],
-        tuple(kind for kind, there in zip(KINDS, has, strict=True) if there),
+        tuple(kind for kind, x in zip(KINDS, wrong, strict=True) if np.any(x)),
         load.sensor.corrected,
         float(np.rad2deg(off)),
-        1e3 * abs(load.sensor.delay - world.delay),
+        1e3 * abs(load.sensor.values["delay"][0] - world.delay),
         np.r_[load.mass_std, load.centre_std] / np.r_[trusting.mass_std, trusting.centre_std],
         load.level,
     )
@@ -198,7 +208,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     rows = []
-    for name, wrong in (("set up wrong", True), ("set up right", False)):
+    for name, wrong in WRONG.items():
         outcomes = []
         for seed in range(arguments.first, arguments.first + arguments.seeds):
             world = World.draw(seed, wrong)
@@ -214,11 +224,10 @@ def main() -> None:
 
 
 HEAD = (
-    "| sensor | mass, centre within 2 deviations | within 3 "
-    "| mean square in deviations: mass, centre "
-    "| rotation corrected where it was, was not | delay | gains "
+    "| | mass, centre within 2 deviations | within 3 | mean square in deviations: mass, centre "
+    "| rotation corrected where it was, was not | delay | gain | tilt | zero "
     "| largest error: rotation | delay | deviations over assumed ones: mass, centre |",
-    "|---" * 10 + "|",
+    "|---" * 12 + "|",
 )
 
 if __name__ == "__main__":

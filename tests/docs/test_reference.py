@@ -10,7 +10,6 @@ import pytest
 import feasid
 
 REFUSES_NOTHING = {
-    "Payload.from_fit": "of numbers that were computed before",
     "Prior.covariance": "algebra of a problem that was made before",
     "Prior.evidence": "algebra of a problem that was made before",
     "Prior.divergence": "returns a constant", "Prior.rows": "returns no rows",

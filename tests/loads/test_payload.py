@@ -180,7 +180,7 @@ def test_a_load_behind_a_wrist_sensor():
         assert abs(other.mass / 1.3 - 1) < MASS_ERROR
         assert np.linalg.norm(other.centre - [0.01, -0.02, 0.07]) < CENTRE_ERROR
         assert other.level == "good"
-        assert other.sensor.delay == pytest.approx(delay, abs=1e-3)
+        assert other.sensor.values["delay"][0] == pytest.approx(delay, abs=1e-3)
         np.testing.assert_allclose(other.sensor.rotation, turn, atol=np.deg2rad(0.3))
     with pytest.raises(InputError, match="count the other way round"):
         feasid.payload_from_wrench(

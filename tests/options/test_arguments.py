@@ -94,7 +94,7 @@ def run(subjects, chosen):
 
 
 OF_THE_ESTIMATOR = (
-    "GaussianPrior", "Prior", "Payload.from_fit", "Reduced.from_bytes",
+    "GaussianPrior", "Prior", "Reduced.from_bytes",
 )  # fmt: skip
 """Methods that the estimator calls with its own problem, or that read an open file."""
 

@@ -73,10 +73,6 @@ class ControllerPayload:
     #: What the maker's model leaves out, and limits of its interface that the load exceeds.
     notes: tuple[str, ...]
 
-    def to_json(self) -> str:
-        """The values as one JSON object, for a program that sends them."""
-        return json.dumps(dict(self.values))
-
     def __repr__(self) -> str:
         return "\n".join([self.text, *self.notes])
 

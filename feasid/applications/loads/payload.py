@@ -15,7 +15,7 @@ A load behind a wrist force-torque sensor: `feasid.applications.loads.wrist`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Unpack
@@ -69,34 +69,39 @@ UNLIKE, SMALL_ERROR = 2.0, 0.01
 with it differs in something else; with one motion logged twice the errors are alike."""
 
 
+ERROR_UNITS = {
+    "rotation": (180 / np.pi, "degrees"),
+    "delay": (1e3, "ms"),
+    "gain": (100.0, "%"),
+    "tilt": (180 / np.pi, "degrees"),
+    "zero": (1e3, "mrad or mm"),
+}
+"""Units in which errors of a wrist sensor and its arm are printed, over SI units."""
+
+
 @checked_methods
 @dataclass(frozen=True, eq=False)
 class WristSensor:
-    """How a wrist sensor differs from what is known of it, by a log, with standard deviations."""
+    """What of a wrist sensor and its arm differs from what is known, by kinds of error."""
 
-    corrected: tuple[str, ...]  #: Of "rotation", "delay", "gain": those that the log shows.
+    corrected: tuple[str, ...]  #: Kinds that the log shows; the values of others are zero.
+    #: ``rotation``: rotation vector from the given axes, in these [rad]; ``delay`` of the channels
+    #: after the joints [s]; ``gain``: what each channel shows of one unit, less one; ``tilt``:
+    #: rotation vector of gravity in the base [rad]; ``zero``: to add to the joints' positions.
+    values: Mapping[str, Array]
+    #: Standard deviations of `values`, with that of a gain which all channels share.
+    deviations: Mapping[str, Array]
     rotation: Annotated[Array, array(3, 3)]  #: The sensor's axes in the frame of the body.
-    turn: Annotated[Array, array(3)]  #: Rotation vector from the given axes, in these [rad].
-    turn_std: Annotated[Array, array(3)]  #: See `turn`.
-    delay: float  #: Of the channels after the joints [s].
-    delay_std: float  #: See `delay`.
-    gains: Annotated[Array, array(6)]  #: What channels show of one unit: forces, then moments.
-    gains_std: Annotated[Array, array(6)]  #: With that of a gain which all channels share.
     offsets: Annotated[Array, array(6)]  #: What the channels show of no load [N, N m].
 
-    @property
-    def texts(self) -> dict[str, str]:
-        """What is said of each kind of error."""
-        angle, spread = np.rad2deg([np.linalg.norm(self.turn), np.linalg.norm(self.turn_std)])
-        gains = ", ".join(f"{100 * (g - 1):.1f}" for g in self.gains)
-        return {
-            "rotation": f"turned from its pose by {angle:.2f} degrees (+- {spread:.1g})",
-            "delay": f"{1e3 * self.delay:.1f} ms late (+- {1e3 * self.delay_std:.1g})",
-            "gain": f"off in gains by {gains} % (+- {100 * self.gains_std.max():.1g})",
-        }
+    def describe(self, kind: str) -> str:
+        """One error, with its unit and its largest standard deviation."""
+        factor, unit = ERROR_UNITS[kind]
+        values = ", ".join(f"{factor * x:.2f}" for x in self.values[kind])
+        return f"{kind} {values} {unit} (+- {factor * self.deviations[kind].max():.1g})"
 
     def __repr__(self) -> str:
-        return ", ".join(self.texts[kind] for kind in self.corrected) or "as it was given"
+        return "; ".join(map(self.describe, self.corrected)) or "as it was given"
 
 
 @checked_methods
@@ -123,39 +128,6 @@ class Payload:
     level: str = "good"
     reasons: tuple[str, ...] = ()  #: Why it is not good, the gravest first.
     sensor: WristSensor | None = None  #: What the log shows of a wrist sensor; None without one.
-
-    @classmethod
-    def from_fit(
-        cls, body: str, fit: FeasibleFit, covariance: Array, residual: tuple[float, float]
-    ) -> Payload:
-        """The load of ten fitted parameters.
-
-        Parameters
-        ----------
-        body : str
-        fit : FeasibleFit
-        covariance : ndarray, shape (10, 10)
-            Of their least squares.
-        residual : tuple of float
-            Without and with the load.
-
-        Returns
-        -------
-        Payload
-        """
-        mass, centre, inertia = to_mass_com_inertia(fit.delta)
-        steps = STEP * np.maximum(np.abs(fit.delta), STEP * mass)
-        pairs = [[to_mass_com_inertia(fit.delta + s) for s in (e, -e)] for e in np.diag(steps)]
-        slopes = [[(a - b) / (2 * h) for a, b in zip(*pair, strict=True)]
-                  for pair, h in zip(pairs, steps, strict=True)]  # fmt: skip
-        # Infinite where nothing shows a number.
-        mass_std, centre_std, inertia_std = (
-            np.where(x < UNKNOWN, x, np.inf)
-            for s in map(np.array, zip(*slopes, strict=True))
-            for x in [np.sqrt(np.einsum("i...,ij,j...->...", s, covariance, s))]
-        )
-        tensors = centre, centre_std, inertia, inertia_std
-        return cls(body, float(mass), float(mass_std), *tensors, fit.delta, residual, fit.verified)
 
     def on(self, robot: Robot) -> Robot:
         """The robot that carries the load.
@@ -256,6 +228,25 @@ class Payload:
         )
 
 
+def payload_of_fit(
+    body: str, fit: FeasibleFit, covariance: Array, residual: tuple[float, float]
+) -> Payload:
+    """The load of ten fitted parameters, with the covariance of their least squares (10, 10)."""
+    mass, centre, inertia = to_mass_com_inertia(fit.delta)
+    steps = STEP * np.maximum(np.abs(fit.delta), STEP * mass)
+    pairs = [[to_mass_com_inertia(fit.delta + s) for s in (e, -e)] for e in np.diag(steps)]
+    slopes = [[(a - b) / (2 * h) for a, b in zip(*pair, strict=True)]
+              for pair, h in zip(pairs, steps, strict=True)]  # fmt: skip
+    # Infinite where nothing shows a number.
+    mass_std, centre_std, inertia_std = (
+        np.where(x < UNKNOWN, x, np.inf)
+        for s in map(np.array, zip(*slopes, strict=True))
+        for x in [np.sqrt(np.einsum("i...,ij,j...->...", s, covariance, s))]
+    )
+    tensors = centre, centre_std, inertia, inertia_std
+    return Payload(body, float(mass), float(mass_std), *tensors, fit.delta, residual, fit.verified)
+
+
 @checked
 @document_options(LoadOptions)
 @one_thread()
@@ -321,7 +312,7 @@ def payload(
         size = float(np.linalg.norm(reduced.torque_norms))
         models = beta, beta + added @ solution.delta
         before, after = (float(np.linalg.norm(reduced.residuals(x))) / size for x in models)
-        load = Payload.from_fit(name, solution, covariance, (before, after))
+        load = payload_of_fit(name, solution, covariance, (before, after))
     except InputError as refusal:
         if "mass" not in refusal.data or without.quality.level == "good":
             raise

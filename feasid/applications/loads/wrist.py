@@ -7,14 +7,14 @@ load's ten parameters delta_L in the frame of the body that carries the sensor, 
 
 a the acceleration of the frame's origin minus gravity (Siciliano et al. 2009, eq. 7.69), moved to
 the sensor's frame: w = W delta_L. A sensor that is turned by R from its pose, whose six channels
-have gains g and offsets b and arrive late by d, shows
+have gains g and offsets b and arrive late by d, on a tilted base, behind joints with zeros, shows
 
-    y(t + d) = diag(g) blockdiag(R, R)' W(t) delta_L + b + noise.
+    y(t + d) = diag(g) blockdiag(R, R)' W(t; tilt, zeros) delta_L + b + noise.
 
-This is bilinear. A few Gauss-Newton steps solve it, each linear least squares in b, delta_L and
-increments of the ten errors x = (rotation vector, d, g - 1), after which a triangle in x alone
-remains: y = A x + noise. Errors of a kind are, with even odds, zero or normal with a deviation s of
-any size up to the largest one, ``calibration=``. The evidence of y, with x integrated out,
+A few Gauss-Newton steps solve it, each linear least squares in b, delta_L and increments of the
+errors x = (rotation vector, d, g - 1, tilt, zeros), after which a triangle in x alone remains:
+y = A x + noise. Errors of a kind are, with even odds, zero or normal with a deviation s of any size
+up to the largest one, ``calibration=``. The evidence of y, with x integrated out,
 
     log p(y | s) = -log det(I + A S A') / 2 - y' (I + A S A')^-1 y / 2,    S = diag(s^2),
 
@@ -25,20 +25,23 @@ that all channels share and no log tells, widens the load's covariance by its se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from itertools import product
 from typing import Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation
 
 from feasid.applications.loads.payload import (
     Payload,
     WristSensor,
     fit_feasible_body,
     least_squares_covariance,
+    payload_of_fit,
     refuse_negative_mass,
 )
 from feasid.core.arguments import NonNegative, checked
@@ -57,7 +60,6 @@ from feasid.robot.dynamics.kinematics import nodes, propagate
 from feasid.robot.dynamics.newton_euler import WrenchRegressor
 from feasid.robot.formats.fit_robot import resolve_robot
 from feasid.robot.inertia import change_frame
-from feasid.robot.rotations import exponential
 
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
 
@@ -71,22 +73,31 @@ BLOCK = 1.0  #: Means of residuals over so long show noise that is slower than w
 FINEST = 1e-5  #: Least noise over the largest reading: no sensor has more bits, nor do sums of it.
 MARGIN = 0.2  #: Rows this close to the ends of a run are left out; longest delay [s].
 
-ERRORS = {"rotation": slice(0, 3), "delay": slice(3, 4), "gain": slice(4, 10)}
-"""Kinds of a sensor's errors, and their places in x."""
+ERRORS = {
+    "rotation": slice(0, 3),
+    "delay": slice(3, 4),
+    "gain": slice(4, 10),
+    "tilt": slice(10, 13),
+    "zero": slice(13, None),
+}
+"""Kinds of errors and their places in x: of the sensor, of the base's rotation, of the joints."""
 
-USUAL = {"rotation": 0.1, "delay": 0.03, "gain": 0.03}
-"""Largest deviation of each that is usual: [rad], [s], [1]."""
+USUAL = {"rotation": 0.1, "delay": 0.03, "gain": 0.03, "tilt": 0.02, "zero": 0.01}
+"""Largest deviation of each that is usual: [rad], [s], [1], [rad], [rad or m]."""
 
-OCTAVES = 8  #: Deviations that are weighed, each by its size: the largest, half of it, ...
+SPREADS = 0.25 ** np.arange(4)
+"""Deviations that are weighed, each by its size, over the largest one."""
+
+NUDGE = 1e-4  #: Step of each error by which the derivatives follow, in its unit.
 STEPS, SETTLED = 20, 1e-5  #: Most Gauss-Newton steps; relative change of the load that ends them.
 
 ENTERS, LEAST = 0.99, 0.005
 """Probability from which an error is corrected, and its least size in units of `USUAL` (0.03
 degrees, 0.15 ms, 0.015 %): what is smaller may be the filters' error, and is only allowed for."""
 
-LIMITS = {"rotation": (0.02, 0.35), "delay": (5e-3, 0.1), "gain": (0.03, 0.2)}
-"""Sizes from which a load is doubtful: of an error that the caller excludes and the log shows, and
-of one after which the set-up is rather another than slightly wrong; a degree is 0.0175 rad."""
+CONTRADICTED, ANOTHER = 0.2, 3.5
+"""Sizes in units of `USUAL` from which a load is doubtful: of an error that the caller excludes and
+the log shows, and of one after which the set-up is rather another than slightly wrong."""
 
 WRENCH_LIMITS = {"useless": 0.5, "doubtful": 0.1}
 """Share of a wrist sensor's variation that the load leaves unexplained, by the level from there."""
@@ -103,15 +114,16 @@ def payload_from_wrench(
     body: str | None = None,
     rotation: npt.ArrayLike | None = None,
     position: npt.ArrayLike | None = None,
-    calibration: Mapping[Literal["rotation", "delay", "gain"], NonNegative]
+    calibration: Mapping[Literal["rotation", "delay", "gain", "tilt", "zero"], NonNegative]
     | Literal["usual"]
     | None = "usual",
     **options: Unpack[LogOptions],
 ) -> Payload:
     """Identify a load from a wrist force-torque sensor.
 
-    The sensor's rotation from its pose, the delay of its channels and their relative gains are
-    identified with the load where the log shows them, as are its six offsets.
+    The sensor's rotation from its pose, the delay of its channels, their relative gains, the base's
+    tilt and the joints' zeros are identified with the load where the log shows them, as are the
+    sensor's six offsets.
 
     Parameters
     ----------
@@ -127,9 +139,10 @@ def payload_from_wrench(
         Pose of the sensor in that frame: its axes as columns, its origin [m]. Default the frame
         itself.
     calibration : mapping of str to float, "usual" or None
-        Largest standard deviations of the sensor's errors: rotation [rad] about each axis, delay
-        [s], gain [1] of each channel. Entries replace the usual ones, 0.1, 0.03 and 0.03; 0
-        excludes an error that you know to be absent. None excludes all.
+        Largest standard deviations of errors: rotation [rad] of the sensor about each axis, delay
+        [s], gain [1] of each channel, tilt [rad] of the base and zero [rad or m] of each joint.
+        Entries replace the usual ones, 0.1, 0.03, 0.03, 0.02 and 0.01; 0 excludes an error that you
+        know to be absent. None excludes all.
     **options
         How the log is read.
 
@@ -166,31 +179,39 @@ def payload_from_wrench(
     felt = np.stack([read_numbers(table, c) for c in channels], axis=1)
     pose = link.rotation @ turn, link.position + link.rotation @ shift
     to_body = change_frame(link.rotation, link.position)
-    runs = []
+    equations, runs = partial(_wrench_regressor, arm, k, pose, to_body), list[_SensorRun]()
     for run in motion.runs:
         if not np.isfinite(felt[run.rows]).all():
             bad = int(run.rows[int(np.argmin(np.isfinite(felt[run.rows]).all(axis=1)))])
             raise LogError(f"the sensor has no finite number in row {bad}", row=bad)
         if run.t[-1] - run.t[0] > 2 * MARGIN:
-            equations = _wrench_regressor(arm, k, run, *pose) @ to_body
-            runs.append(_SensorRun.from_samples(run, equations, felt[run.rows]))
+            runs.append(_SensorRun.from_samples(run, felt[run.rows], equations))
     if not runs:
         raise LogError(f"no segment of the log is longer than {2 * MARGIN} s: log without gaps")
-    return _identify_load(link.name, tuple(runs), turn, widths)
+    return _identify_load(link.name, runs, turn, widths)
 
 
-def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
-    """Six channels per unit of the load's parameters, shape (N, 6, 10)."""
+def _wrench_regressor(
+    arm: Robot,
+    k: int,
+    pose: tuple[Array, Array],
+    to_body: Array,
+    motion: tuple[Array, Array, Array],
+    errors: Sequence[float],
+) -> Array:
+    """Six channels per unit of the load's parameters, (N, 6, 10), by a base's tilt and zeros."""
     tree, columns = nodes(arm), tuple(arm.inertial_columns[k])
-    states = propagate(tree, arm.gravity, run.q.T, run.dq.T, run.ddq.T)
+    (turn, shift), (q, dq, ddq) = pose, motion
+    gravity = Rotation.from_rotvec(errors[:3]).as_matrix() @ arm.gravity
+    states = propagate(tree, gravity, (q + np.array(errors[3:])).T, dq.T, ddq.T)
     node, state = next(x for x in zip(tree, states, strict=True) if x[0].columns == columns)
     wrench = WrenchRegressor.from_state(state, node, list(range(10)))
-    force, moment = np.zeros((2, 3, 10, len(run)))
+    force, moment = np.zeros((2, 3, 10, len(q)))
     force[:, 6:] = wrench.linear
     moment[:, :9] = wrench.angular
     moment -= np.cross(shift[:, None, None], force, axis=0)
     both = np.concatenate([np.einsum("ji,jkN->ikN", turn, x) for x in (force, moment)])
-    return np.ascontiguousarray(both.transpose(2, 0, 1))
+    return np.ascontiguousarray(both.transpose(2, 0, 1)) @ to_body
 
 
 # -- equations ------------------------------------------------------------------------------------
@@ -198,63 +219,72 @@ def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -
 
 @dataclass(frozen=True, eq=False)
 class _SensorRun:
-    """Filtered equations of a run: its rows per unit of load, and its channels at any time."""
+    """Equations of a run, at about as many rows as are independent, and its channels."""
 
-    columns: Array  #: Shape (N, 6, 10): of a sensor without errors.
+    columns: Array  #: Shape (N, 6, 10): behind the same low-pass as the channels.
+    #: The same without it, by the base's tilt and the joints' zeros.
+    equations: Callable[[tuple[float, ...]], Array]
     times: Array  #: Shape (N,): [s].
     channels: CubicSpline  #: From times to six channels.
     block: int  #: Number of rows in `BLOCK`.
+    dof: int  #: Number of joints.
 
     @classmethod
-    def from_samples(cls, run: Run, equations: Array, felt: Array) -> _SensorRun:
-        """Both sides behind the same low-pass, at about as many rows as are independent."""
-        cutoff = min(CUTOFF, 0.2 * run.rate)
-        flat = np.concatenate([equations.reshape(len(equations), -1), felt], axis=1)
-        smooth = low_pass(flat, cutoff, run.rate)
+    def from_samples(cls, run: Run, felt: Array, equations: Callable[..., Array]) -> _SensorRun:
+        """The run's samples, filtered and thinned."""
+        cutoff, none = min(CUTOFF, 0.2 * run.rate), np.zeros(3 + run.q.shape[1])
+        whole = equations((run.q, run.dq, run.ddq), none).reshape(len(run), -1)
+        smooth = low_pass(np.hstack([whole, felt]), cutoff, run.rate)
         every = max(1, round(run.rate / (ROWS_PER_HZ * cutoff)))
         inside = (run.t >= run.t[0] + MARGIN) & (run.t <= run.t[-1] - MARGIN)
         rows = np.flatnonzero(inside)[::every]
-        columns = smooth[rows, :-6].reshape(-1, 6, 10)
+        motion = run.q[rows], run.dq[rows], run.ddq[rows]
+        # Most steps leave tilt and zeros as they are.
+        thin = lru_cache(3)(partial(equations, motion))
         channels = CubicSpline(run.t, smooth[:, -6:])
-        return cls(columns, run.t[rows], channels, max(1, round(BLOCK * run.rate / every)))
+        block = max(1, round(BLOCK * run.rate / every))
+        columns = smooth[rows, :-6].reshape(-1, 6, 10)
+        return cls(columns, thin, run.t[rows], channels, block, run.q.shape[1])
+
+    def correct(self, errors: Array) -> tuple[Array, Array]:
+        """The columns, (N, 6, 10), and the channels, (N, 6), if the errors are these."""
+        moved = self.equations((*errors[10:],)) - self.equations((0.0,) * len(errors[10:]))
+        parts = (self.columns + moved).reshape(-1, 2, 3, 10)
+        turned = Rotation.from_rotvec(errors[:3]).as_matrix().T @ parts
+        gains = 1.0 + errors[4:10, None]
+        return gains * turned.reshape(-1, 6, 10), self.channels(self.times + errors[3])
 
 
 def _linearise(runs: Sequence[_SensorRun], errors: Array, load: Array) -> tuple[Array, Array]:
-    """Derivatives by offsets, load and errors, (N, 6, 26), and the channels, (N, 6)."""
-    felt, slopes = (
-        np.concatenate([run.channels(run.times + errors[3], order) for run in runs])
-        for order in (0, 1)
-    )
-    turn, _ = exponential(np.r_[errors[:3], np.zeros(3)])
-    columns = np.concatenate([run.columns for run in runs]).reshape(-1, 2, 3, 10)
-    turned = np.einsum("ji,ncjk->ncik", turn, columns)
-    wrench, gains = turned @ load, 1.0 + errors[4:]
-    matrix = np.zeros((len(felt), 6, 26))
-    matrix[:, range(6), range(6)] = 1.0
-    matrix[:, :, 6:16] = gains[:, None] * turned.reshape(-1, 6, 10)
-    for axis in range(3):
-        matrix[:, :, 16 + axis] = gains * np.cross(wrench, np.eye(3)[axis]).reshape(-1, 6)
-    matrix[:, :, 19] = -slopes
-    matrix[:, range(6), range(20, 26)] = wrench.reshape(-1, 6)
-    return matrix, felt
+    """Derivatives by offsets, load and errors, (N, 6, 16 + n), and the channels, (N, 6)."""
+
+    def correct(x: Array) -> tuple[Array, Array]:
+        columns, felt = zip(*(run.correct(x) for run in runs), strict=True)
+        return np.concatenate(columns), np.concatenate(felt)
+
+    columns, felt = correct(errors)
+    nudged = [correct(errors + step) for step in NUDGE * np.eye(len(errors))]
+    misses = np.array([moved @ load - channels for moved, channels in nudged])
+    slopes = (misses - (columns @ load - felt)) / NUDGE
+    offsets = np.broadcast_to(np.eye(6), (len(felt), 6, 6))
+    return np.concatenate([offsets, columns, slopes.transpose(1, 2, 0)], axis=2), felt
 
 
 def _channel_weights(runs: Sequence[_SensorRun], residual: Array, unknowns: int) -> Array:
     """One over the deviation of each channel's errors, as a motion averages them.
 
-    Where a sensor drifts, means over `BLOCK` vary by more than those of independent rows.
+    Where a sensor drifts, sums over `BLOCK` vary by more than those of independent rows.
     """
-    count, variance = len(residual), residual.var(axis=0)
     parts = np.split(residual, np.cumsum([len(run.times) for run in runs])[:-1])
-    blocks = [
-        part[: len(part) // run.block * run.block].reshape(-1, run.block, 6)
+    sums = [
+        part[k : k + run.block].sum(axis=0) / np.sqrt(run.block)
         for run, part in zip(runs, parts, strict=True)
+        for k in range(0, len(part) - run.block + 1, run.block)
     ]
-    sums = np.concatenate([block.sum(axis=1) / np.sqrt(block.shape[1]) for block in blocks])
-    if len(sums) > 2:
-        variance = np.maximum(variance, sums.var(axis=0))
+    variance = residual.var(axis=0)
+    slow = np.var(sums, axis=0) if len(sums) > 2 else variance
+    variance = np.maximum(variance, slow) * len(residual) / max(len(residual) - unknowns / 6, 1.0)
     largest = max(float(np.abs(run.channels(run.times)).max()) for run in runs)
-    variance *= count / max(count - unknowns / 6, 1.0)
     return np.asarray(1.0 / np.maximum(np.sqrt(variance), max(FINEST * largest, 1e-300)))
 
 
@@ -264,75 +294,58 @@ def _reduce(matrix: Array, felt: Array, weight: Array) -> Array:
     return np.asarray(np.linalg.qr(rows.reshape(-1, rows.shape[2]), mode="r"))
 
 
-# -- the sensor's errors --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _SensorErrors:
-    """Errors of a sensor, as they are corrected, and what is known of them."""
-
-    corrected: tuple[str, ...]  #: Kinds with values other than zero.
-    values: Array  #: Shape (10,).
-    moments: Array  #: Shape (10, 10): second moments about them.
-
-    def sensor(self, rotation: Array, offsets: Array) -> WristSensor:
-        """The sensor with these errors, whose given axes in the body's frame are `rotation`."""
-        turn, delay, gain = (self.values[places] for places in ERRORS.values())
-        spread = np.sqrt(np.diag(self.moments))
-        turned = rotation @ exponential(np.r_[turn, np.zeros(3)])[0]
-        late = float(delay[0]), float(spread[3])
-        gains = 1.0 + gain, spread[4:]
-        return WristSensor(self.corrected, turned, turn, spread[:3], *late, *gains, offsets)
+# -- the errors -----------------------------------------------------------------------------------
 
 
 def _find_errors(
-    runs: Sequence[_SensorRun], widths: Mapping[str, float]
-) -> tuple[_SensorErrors, Array, Array]:
-    """Errors of the sensor, weights of its channels, and the load, (10,), with all errors free."""
-    spread = np.repeat([widths[kind] for kind in ERRORS], [3, 1, 6])
-    free = np.flatnonzero(spread)
-    errors, load, weight = np.zeros(10), np.zeros(10), np.ones(6)
-    active, places = np.r_[:16, 16 + free], np.arange(len(free))
+    runs: Sequence[_SensorRun], widths: Mapping[str, float], counts: Sequence[int]
+) -> tuple[list[str], Array, Array, Array, Array]:
+    """Corrections as of `_weigh_errors`, weights of the channels, and the load, (10,).
+
+    `counts`: number of errors, by kind.
+    """
+    spread = np.repeat([widths[kind] for kind in ERRORS], counts)
+    free, errors = np.flatnonzero(spread), np.zeros(len(spread))
+    load, weight, active = np.zeros(10), np.ones(6), np.r_[:16, 16 + free]
+    prior = np.eye(17 + len(spread))[16 + free] / spread[free, None]
     for _ in range(STEPS):
         matrix, felt = _linearise(runs, errors, load)
-        prior = np.zeros((len(free), 27))
-        prior[places, 16 + free] = 1.0 / spread[free]
-        prior[:, 26] = -errors[free] / spread[free]
+        prior[:, -1] = -errors[free] / spread[free]
         rows = np.vstack([_reduce(matrix, felt, weight), prior])
-        _, inverse = least_squares_covariance(rows[:, active])
-        answer, before = inverse @ rows[:, 26], load
+        answer = least_squares_covariance(rows[:, active])[1] @ rows[:, -1]
         weight = _channel_weights(runs, felt - matrix[:, :, active] @ answer, len(active))
-        load = answer[6:16]
+        change, load = answer[6:16] - load, answer[6:16]
         errors[free] += answer[16:]
         errors[3] = np.clip(errors[3], -MARGIN, MARGIN)
-        if np.linalg.norm(load - before) < SETTLED * np.linalg.norm(load):
+        if np.linalg.norm(change) < SETTLED * np.linalg.norm(load):
             break
     matrix, felt = _linearise(runs, errors, load)
     triangle = _reduce(matrix, felt + matrix[:, :, 16:] @ errors, weight)
     # What offsets and load leave of the errors' columns and of the channels.
     _, inverse = least_squares_covariance(triangle[:, :16])
     rows = triangle[:, 16:] - triangle[:, :16] @ (inverse @ triangle[:, 16:])
-    return _weigh_errors(rows[:, :10], rows[:, 10], widths), weight, load
+    return *_weigh_errors(rows[:, :-1], rows[:, -1], widths, counts), weight, load
 
 
-def _weigh_errors(matrix: Array, right: Array, widths: Mapping[str, float]) -> _SensorErrors:
-    """Errors by the evidence of ``right = matrix @ errors + noise``, over all their deviations."""
-    steps = 0.5 ** np.arange(OCTAVES)
-    ladders = [[0.0, *(widths[kind] * steps)] for kind in ERRORS]
-    cases = np.array([*product(*ladders)])
-    prior = np.prod([*product([1.0, *(steps / steps.sum())], repeat=len(ERRORS))], axis=1)
-    spreads = np.repeat(cases, [3, 1, 6], axis=1)
-    inner = np.eye(10) + spreads[:, :, None] * (matrix.T @ matrix) * spreads[:, None, :]
+def _weigh_errors(
+    matrix: Array, right: Array, widths: Mapping[str, float], counts: Sequence[int]
+) -> tuple[list[str], Array, Array]:
+    """Kinds that are corrected, their values, (n,), and second moments about them, (n, n).
+
+    By the evidence of ``right = matrix @ errors + noise``, over all deviations of errors.
+    """
+    cases = np.array([*product(*([0.0, *(widths[kind] * SPREADS)] for kind in ERRORS))])
+    prior = np.prod([*product([1.0, *(SPREADS / SPREADS.sum())], repeat=len(ERRORS))], axis=1)
+    spreads = np.repeat(cases, counts, axis=1)
+    inner = np.eye(len(matrix.T)) + spreads[:, :, None] * (matrix.T @ matrix) * spreads[:, None, :]
     pull = spreads * (matrix.T @ right)
     means = np.linalg.solve(inner, pull[:, :, None])[:, :, 0]
     evidence = (np.einsum("ki,ki->k", pull, means) - np.linalg.slogdet(inner)[1]) / 2
     weights = prior * np.exp(evidence - evidence.max())
-    means = spreads * means
-    values, corrected = np.zeros(10), list[str]()
+    means, values, corrected = spreads * means, np.zeros(len(matrix.T)), list[str]()
     present = {kind: cases[:, i] > 0 for i, kind in enumerate(ERRORS)}
     entering = [k for k, rows in present.items() if weights @ rows > ENTERS * weights.sum()]
-    for kind in entering:
-        weights = weights * present[kind]
+    weights = weights * np.all([present[kind] for kind in entering], axis=0)
     weights = weights / weights.sum()
     for kind in entering:
         mean = (weights @ means)[ERRORS[kind]]
@@ -342,7 +355,7 @@ def _weigh_errors(matrix: Array, right: Array, widths: Mapping[str, float]) -> _
     away = means - values
     covariances = spreads[:, :, None] * np.linalg.inv(inner) * spreads[:, None, :]
     moments = np.einsum("k,kij->ij", weights, covariances + away[:, :, None] * away[:, None, :])
-    return _SensorErrors(tuple(corrected), values, moments)
+    return corrected, values, moments
 
 
 # -- the load -------------------------------------------------------------------------------------
@@ -352,41 +365,48 @@ def _identify_load(
     body: str, runs: Sequence[_SensorRun], rotation: Array, widths: Mapping[str, float]
 ) -> Payload:
     """The load behind the corrected sensor, by least squares for it and six offsets."""
-    errors, weight, load = _find_errors(runs, widths)
-    matrix, felt = _linearise(runs, errors.values, load)
+    counts = (3, 1, 6, 3, runs[0].dof)
+    corrected, values, moments, weight, load = _find_errors(runs, widths, counts)
+    matrix, felt = _linearise(runs, values, load)
     triangle = _reduce(matrix, felt, weight)
     covariance, inverse = least_squares_covariance(triangle[:, :16])
-    free = inverse @ triangle[:, 26]
-    refuse_negative_mass(
-        free[15], covariance[15, 15], body, "does the sensor count the other way round?"
-    )
-    slopes = (inverse @ triangle[:, 16:26])[6:]  # of the load by the errors, reversed
-    covariance = covariance[6:, 6:] + slopes @ errors.moments @ slopes.T
+    mass, variance = inverse[15] @ triangle[:, -1], covariance[15, 15]
+    refuse_negative_mass(mass, variance, body, "does the sensor count the other way round?")
+    slopes = (inverse @ triangle[:, 16:-1])[6:]  # of the load by the errors, reversed
+    covariance = covariance[6:, 6:] + slopes @ moments @ slopes.T
     reduced = _reduce(matrix[:, :, :16], felt, weight)
     fit = fit_feasible_body(reduced[6:16, 6:16], reduced[6:16, 16])
     both = np.array([felt - matrix[:, :, 6:16] @ fit.delta, felt])
     offsets = both.mean(axis=1, keepdims=True)
     missing, size = np.linalg.norm((both - offsets) * weight, axis=(1, 2))
     missed = float(missing) / max(float(size), 1e-300)
-    sensor = errors.sensor(rotation, offsets[0, 0])
-    shown = errors if all(widths.values()) else _find_errors(runs, USUAL)[0]
-    texts = shown.sensor(rotation, offsets[0, 0]).texts
+
+    def describe(kinds: Sequence[str], values: Array, moments: Array) -> WristSensor:
+        sizes, spread = ({kind: x[places] for kind, places in ERRORS.items()}
+                         for x in (values, np.sqrt(np.diag(moments))))  # fmt: skip
+        turned = rotation @ Rotation.from_rotvec(values[:3]).as_matrix()
+        return WristSensor(tuple(kinds), sizes, spread, turned, offsets[0, 0])
+
+    sensor = shown = describe(corrected, values, moments)
+    if not all(widths.values()):
+        shown = describe(*_find_errors(runs, USUAL, counts)[:3])
     reasons = [
-        f"The sensor is {texts[kind]}: "
-        + ("check its pose and units." if widths[kind] else "calibration= excludes that.")
+        f"The log shows an error of {shown.describe(kind)}: "
+        + ("check the set-up." if widths[kind] else "calibration= excludes it.")
         for kind in shown.corrected
-        if np.abs(shown.values[ERRORS[kind]]).max() > LIMITS[kind][widths[kind] > 0]
+        if np.abs(shown.values[kind]).max()
+        > USUAL[kind] * (ANOTHER if widths[kind] else CONTRADICTED)
     ]
     level = next((k for k, least in WRENCH_LIMITS.items() if missed > least), "good")
-    load_behind = Payload.from_fit(body, fit, covariance, (1.0, missed))
-    if not np.isfinite(load_behind.mass_std):
+    found = payload_of_fit(body, fit, covariance, (1.0, missed))
+    if not np.isfinite(found.mass_std):
         level = "useless"
-        reasons.insert(0, "The motion does not determine the load: turn it to where its weight "
-                       "pulls in other directions.")  # fmt: skip
+        reasons = ["The motion does not determine the load: its weight must pull in directions "
+                   "that differ.", *reasons]  # fmt: skip
     elif level != "good":
         reasons.append(
             f"The load explains all but {100 * missed:.0f} % of what the sensor's channels vary "
             "by: check its pose, its units and the order of the channels."
         )
     level = "doubtful" if level == "good" and reasons else level
-    return replace(load_behind, level=level, reasons=tuple(reasons), sensor=sensor)
+    return replace(found, level=level, reasons=tuple(reasons), sensor=sensor)
