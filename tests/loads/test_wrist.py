@@ -58,7 +58,7 @@ def test_errors_of_every_kind_are_corrected_and_a_controller_takes_the_load():
     assert np.abs((values["tilt"] - world.tilt) / deviations["tilt"])[:2].max() < SURE
     assert abs(values["delay"] - world.delay) < SURE * deviations["delay"]
     assert load.to("ur").values["m"] == load.mass
-    assert "delay -20.0" in repr(load)
+    assert "; delay -" in repr(load)
     # The gain that all channels share is the load's mass, which no log tells apart.
     spread = world.gains.std(ddof=1) / np.sqrt(6)
     assert load.mass_std > 0.5 * spread * world.mass

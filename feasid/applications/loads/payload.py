@@ -94,14 +94,18 @@ class WristSensor:
     rotation: Annotated[Array, array(3, 3)]  #: The sensor's axes in the frame of the body.
     offsets: Annotated[Array, array(6)]  #: What the channels show of no load [N, N m].
 
-    def describe(self, kind: str) -> str:
-        """One error, with its unit and its largest standard deviation."""
-        factor, unit = ERROR_UNITS[kind]
-        values = ", ".join(f"{factor * x:.2f}" for x in self.values[kind])
-        return f"{kind} {values} {unit} (+- {factor * self.deviations[kind].max():.1g})"
+    @property
+    def texts(self) -> dict[str, str]:
+        """What is said of each kind: values and the largest standard deviation, with their unit."""
+        texts = {}
+        for kind, (factor, unit) in ERROR_UNITS.items():
+            values = ", ".join(f"{factor * x:.2f}" for x in self.values[kind])
+            spread = factor * self.deviations[kind].max()
+            texts[kind] = f"{kind} {values} {unit} (+- {spread:.1g})"
+        return texts
 
     def __repr__(self) -> str:
-        return "; ".join(map(self.describe, self.corrected)) or "as it was given"
+        return "; ".join(self.texts[kind] for kind in self.corrected) or "as it was given"
 
 
 @checked_methods

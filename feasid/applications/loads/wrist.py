@@ -391,7 +391,7 @@ def _identify_load(
     if not all(widths.values()):
         shown = describe(*_find_errors(runs, USUAL, counts)[:3])
     reasons = [
-        f"The log shows an error of {shown.describe(kind)}: "
+        f"The log shows an error of {shown.texts[kind]}: "
         + ("check the set-up." if widths[kind] else "calibration= excludes it.")
         for kind in shown.corrected
         if np.abs(shown.values[kind]).max()
