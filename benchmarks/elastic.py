@@ -78,7 +78,6 @@ class Arm:
         }
         driven = np.ones(joints, bool)
         if not elastic:
-            terms["d"], terms["J"] = 0 * share, 0 * share
             driven[rng.permutation(np.arange(1, joints))[: rng.integers(1, min(joints, 4))]] = False
         return cls(links, terms, driven, elastic)
 
@@ -100,9 +99,10 @@ class Arm:
             b, motor = self.links[k], self.driven[k] and not self.elastic
             damping = p["lv"][k] + motor * p["fv"][k]
             friction = p["lc"][k] + motor * p["fc"][k]
+            own = terms(armature=motor * p["J"][k], damping=damping, frictionloss=friction)
             inside = (
                 f'<body name="link{k + 1}" pos="{text(b["pos"])}"><joint name="j{k + 1}" '
-                f'axis="{text(b["axis"])}" {terms(damping=damping, frictionloss=friction)}/>'
+                f'axis="{text(b["axis"])}" {own}/>'
                 f'<inertial pos="{text(b["com"])}" mass="{text(masses * b["mass"])}" '
                 f'diaginertia="{text(b["inertia"])}"/>{inside}</body>'
             )
@@ -274,7 +274,7 @@ def main() -> None:
     text = "\n".join(lines)
     print(text)
     if arguments.write:
-        put_between(PAGE, MARKS, text)
+        put_between(PAGE, *MARKS, text)
 
 
 if __name__ == "__main__":
