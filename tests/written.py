@@ -55,9 +55,10 @@ def random_parameters(rng, count):
 
 
 def with_random_inertia(robot, seed=0):
+    """The robot with other inertias of its bodies, virtual ones between joints aside."""
     values = np.where(np.isnan(robot.values), 0.0, robot.values)
-    ten = random_parameters(np.random.default_rng(seed), len(robot.bodies))
-    values[robot.inertial_columns] = ten
+    real = [i for i, body in enumerate(robot.bodies) if not body.massless]
+    values[robot.inertial_columns[real]] = random_parameters(np.random.default_rng(seed), len(real))
     return robot.with_values(values)
 
 

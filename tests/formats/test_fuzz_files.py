@@ -79,7 +79,12 @@ def use(path, raw):
             action(path)
 
 
-def campaign(tmp_path, text, seed, number):
+@pytest.mark.sampled(0.34)
+@pytest.mark.parametrize("text", [ARM, MJCF, FRAMES], ids=["urdf", "mjcf", "sdf"])
+@pytest.mark.parametrize(
+    ("seed", "number"), [(1, 300), pytest.param(2, 50_000, marks=pytest.mark.slow)]
+)
+def test_mutated_files(tmp_path, text, seed, number):
     rng = random.Random(seed)
     path = tmp_path / "model.xml"
     for k in range(number):
@@ -99,15 +104,3 @@ def campaign(tmp_path, text, seed, number):
         finally:
             sys.setprofile(None)
         assert calls < CALLS
-
-
-@pytest.mark.sampled(0.34)
-@pytest.mark.parametrize("text", [ARM, MJCF, FRAMES], ids=["urdf", "mjcf", "sdf"])
-def test_hundreds_of_mutated_files(tmp_path, text):
-    campaign(tmp_path, text, seed=1, number=300)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("text", [ARM, MJCF, FRAMES], ids=["urdf", "mjcf", "sdf"])
-def test_many_mutated_files(tmp_path, text):
-    campaign(tmp_path, text, seed=2, number=50_000)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from mjcf_files import FULL, JOINTS, TREE, model, wheel_models, write
-from written import changed_lines, own_text, random_parameters
+from written import changed_lines, own_text, random_parameters, with_random_inertia
 
 import feasid
 from feasid import load_robot
@@ -15,13 +15,6 @@ mujoco = pytest.importorskip("mujoco")
 pytestmark = pytest.mark.usefixtures("elsewhere")
 
 RTOL_WRITTEN = 1e-9  #: What the writer promises, relative to the body's mass and size.
-
-
-def with_random_inertia(robot, seed=0):
-    values = np.where(np.isnan(robot.values), 0.0, robot.values)
-    real = [i for i, b in enumerate(robot.bodies) if "/" not in b.name]
-    values[robot.inertial_columns[real]] = random_parameters(np.random.default_rng(seed), len(real))
-    return robot.with_values(values)
 
 
 @pytest.mark.parametrize("path", wheel_models(), ids=lambda p: p.stem)

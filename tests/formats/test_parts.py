@@ -214,6 +214,8 @@ S = np.sqrt(0.5)
         (np.eye(6)[3:], None, None, None),
         ([[1, 0, 0, 0.1, 0, 0], [0, 1, 0, 0, 0.1, 0], [0, 0, 1, 0, 0, 0.1]], None, None, None),
         (np.eye(6)[:2], None, None, None),
+        (np.eye(6), "floating", None, [0, 0, 0]),
+        (2 * np.eye(6), None, None, None),
     ],
 )  # fmt: skip
 def test_kinds_of_joints(columns, kind, axis, place):
@@ -225,13 +227,6 @@ def test_kinds_of_joints(columns, kind, axis, place):
     assert found[0] == kind
     assert axis is found[1] is None or found[1].tolist() == axis
     np.testing.assert_allclose(found[2], place, atol=ROUNDING)
-
-
-def test_a_floating_body_floats_in_the_world_only():
-    kind, axis, place = joint_kind_axis_position(body(np.eye(6)), "URDF")
-    assert (kind, axis, place.tolist()) == ("floating", None, [0, 0, 0])
-    with pytest.raises(feasid.FeasidError, match="no counterpart"):
-        joint_kind_axis_position(body(2 * np.eye(6)), "URDF")
 
 
 def test_one_leader_or_none():

@@ -411,6 +411,3 @@ def test_a_tool_without_inertial_adds_no_mass_to_a_written_file(seed):
     assert sum(masses) == pytest.approx(ten[9], rel=1e-12)
     moment = masses[0] * places[0] + masses[1] * (0.3 + places[1])
     assert moment == pytest.approx(ten[6], rel=1e-9)
-
-
-# -- hostile files --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from logs import simulate
+from logs import arm_parameters, simulate
 from mjcf_files import TREE
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
 from robots import example_urdfs
@@ -152,15 +152,6 @@ def test_a_robot_from_usd_is_that_of_its_urdf(tmp_path, name, length, mass, suff
     np.testing.assert_allclose(robot.gravity, wanted.gravity)
 
 
-def log_of(robot):
-    terms = robot.with_joint_terms()
-    delta = terms.values.copy()
-    delta[terms.inertial_columns] *= 1.1
-    for k in range(len(terms.drives)):
-        delta[list(terms.drive_columns(k).values())] = 0.7, 0.3, 0.05
-    return simulate(terms, delta, 3, samples=1500, noise=0.01)
-
-
 @pytest.mark.parametrize("name", ["panda", pytest.param("g1", marks=pytest.mark.slow)])
 def test_a_fit_is_written_into_the_text_and_nothing_else_changes(tmp_path, name):
     path, out = tmp_path / "robot.usda", tmp_path / "fitted.usda"
@@ -168,8 +159,12 @@ def test_a_fit_is_written_into_the_text_and_nothing_else_changes(tmp_path, name)
     text = stage.GetRootLayer().ExportToString()
     path.write_text(text.replace('def "', '# a comment { of ( mine\n    def "', 1))
     robot = feasid.load_robot(path, lock=locks(name))
+    terms = robot.with_joint_terms()
+    delta = arm_parameters(terms)
+    delta[terms.inertial_columns] *= 1.1
+    log = simulate(terms, delta, 3, samples=1500, noise=0.01)
     few = {"diagnose": False, "candidates": (), "calibration": None}
-    fit = feasid.fit(log_of(robot), robot, **few)
+    fit = feasid.fit(log, robot, **few)
     feasid.write(fit.robot, out)
     check_masses(fit.robot, out)
     kept = re.compile(rf"^\s*\S+ (?:{'|'.join(ATTRIBUTES)}|physxJointAxis:\S+) = .*\n", re.M)

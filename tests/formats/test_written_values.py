@@ -106,7 +106,7 @@ def test_a_moving_link_of_which_the_file_says_mass_zero_has_no_known_mass():
     assert notes(feasid.load_robot(ARM)) == []
 
 
-def test_a_mere_frame_of_which_the_file_says_mass_zero_is_named():
+def test_a_mere_frame_of_which_the_file_says_mass_zero_is_named_unless_it_is_welded():
     text = ARM.replace('<link name="wheel"/>', f'<link name="wheel">{ZERO}</link>')
     joint = (
         '<joint name="last" type="revolute"><parent link="wheel"/><child link="tool"/></joint>'
@@ -116,13 +116,8 @@ def test_a_mere_frame_of_which_the_file_says_mass_zero_is_named():
     robot = feasid.load_robot(text.replace("</robot>", joint))
     assert [b.name for b in robot.bodies if b.massless] == ["wheel"]
     assert "'wheel' without shapes" in notes(robot)[0]
-
-
-def test_a_welded_link_with_mass_zero_is_nothing_to_speak_of():
-    welded = (
-        '<joint name="f" type="fixed"><parent link="rod"/><child link="frame"/></joint>'
-        f'<link name="frame">{ZERO}</link></robot>'
-    )
+    welded = '<joint name="f" type="fixed"><parent link="rod"/><child link="frame"/></joint>'
+    welded += f'<link name="frame">{ZERO}</link></robot>'
     robot = feasid.load_robot(ARM.replace("</robot>", welded))
     assert notes(robot) == []
     assert robot.bodies[1].inertial[9] == 0.3
