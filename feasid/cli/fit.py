@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +15,17 @@ from feasid.cli.options import add_options, read_options
 from feasid.cli.output import errors_as_data, fit_as_data, print_display, spell_as_arguments
 from feasid.cli.robot import add_robot_arguments, read_robot
 from feasid.cli.saved_fits import ranges_as_data
+from feasid.cli.signatures import add_parameters, read_parameters
 from feasid.core.errors import InputError, require
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.core.progress import step
 from feasid.options.tables import FitOptions
-from feasid.robot.formats.programs import PROGRAMS
 from feasid.robot.formats.sidecar import sidecar_path
 
 if TYPE_CHECKING:
     from feasid.results.fit import Fit
+
+WRITE = "results.fit:Fit.write"
 
 OUTPUTS = ("out", "save", "report", "parameters", "certificate", "optimality")
 
@@ -53,11 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verify-with", action="append", choices=("pinocchio", "mujoco"),
         help="replay the log in this program")  # fmt: skip
     add("--save", metavar="FILE.feasid", help="save the fit, for feasid show, errors, predict")
-    add("--offset-origin", choices=("sensor", "joint"),
-        help="whether a constant torque offset belongs to the sensor or the joint")  # fmt: skip
+    add_parameters(parser, WRITE, "offset_origin for_")
     add("--extensions", nargs="+", default=(), choices=("drake", "mujoco"),
         help="extension elements in a written URDF")  # fmt: skip
-    add("--for", dest="for_", choices=PROGRAMS, help="say what this program does not read of --out")
     add("--verbose", action="store_true", help="print coefficient tables and notes, too")
     add("--ranges", action="store_true", help="certified range of each parameter")
     add("--test", metavar="LOG", action="append",
@@ -89,6 +90,8 @@ def run(arguments: argparse.Namespace) -> Answer:
             named = option.strip("_").replace("_", "-")
             raise InputError(f"--{named} requires a written file: name it with --out")
     options = read_options(arguments, FitOptions, "feasid fit")
+    how = read_parameters(arguments, WRITE, "offset_origin for_")
+    how |= {"extensions": arguments.extensions, "overwrite": arguments.overwrite}
     from feasid.identification.regression.reduce import open_sources
     from feasid.results.export.robot_file import reason_not_to_write
     from feasid.results.fit import fit
@@ -121,15 +124,15 @@ def run(arguments: argparse.Namespace) -> Answer:
         reason = spell_as_arguments(useless)
         print(f"feasid: this fit is useless: {reason}\n{NOTHING_WRITTEN}", file=sys.stderr)
         return EXIT_USELESS, data
-    _write_results(result, arguments, tests or None)
+    _write_results(result, arguments, tests or None, how)
     return 0, data
 
 
-def _write_results(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
+def _write_results(
+    result: Fit, arguments: argparse.Namespace, test: Any, how: Mapping[str, Any]
+) -> None:
     if arguments.out:
-        written = result.write(arguments.out, overwrite=arguments.overwrite, test=test, force=True,
-                               offset_origin=arguments.offset_origin,
-                               extensions=arguments.extensions, for_=arguments.for_)  # fmt: skip
+        written = result.write(arguments.out, test=test, force=True, **how)
         print(f"\n{spell_as_arguments(str(written))}")
         for client in arguments.verify_with or ():
             seen = result.verify(arguments.out, client, test).loc["all"]

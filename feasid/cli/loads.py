@@ -7,13 +7,12 @@ import json
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from feasid.cli import Answer
 from feasid.cli.options import add_options, as_arguments, read_options
 from feasid.cli.output import spell_as_arguments
 from feasid.cli.robot import add_robot_arguments, read_robot
 from feasid.cli.signatures import add_parameters, read_parameters
+from feasid.core.arguments import array, number
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, read_whole, write_atomically
@@ -89,7 +88,8 @@ FOUND = (
 )
 """What the output of ``feasid payload`` has of a load, by its attributes."""
 
-SHAPES = {"mass": (), "centre": (3,), "inertia": (3, 3)}
+LOAD = {"mass": number(), "centre": array(3), "inertia": array(3, 3)}
+"""What a file has of a load."""
 
 
 def add_torque_constants_arguments(parser: argparse.ArgumentParser) -> None:
@@ -166,11 +166,9 @@ def _read_load(path: str) -> tuple[Array | float, str | None]:
     content = read_whole(path)
     try:
         data: Any = json.loads(content)
-        mass, centre, inertia = (np.array(data[key], dtype=np.float64) for key in SHAPES)
+        parts = {key: data[key] for key in LOAD}
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: a load is JSON with {', '.join(SHAPES)}") from error
-    for key, value in zip(SHAPES, (mass, centre, inertia), strict=True):
-        if value.shape != SHAPES[key] or not np.isfinite(value).all():
-            raise InputError(f"{path}: {key} must be finite, of shape {SHAPES[key]}")
+        raise InputError(f"{path}: a load is JSON with {', '.join(LOAD)}") from error
+    load = [LOAD[key].convert_argument(f"{path}: {key}", part) for key, part in parts.items()]
     body = data.get("body")
-    return from_mass_com_inertia(mass, centre, inertia), None if body is None else str(body)
+    return from_mass_com_inertia(*load), None if body is None else str(body)

@@ -64,7 +64,7 @@ def parameter_options(function: str) -> Mapping[str, Option]:
     spec = find_spec(f"feasid.{module}")
     node: Any = ast.parse(spec.loader.get_source(spec.name))  # type: ignore[union-attr]
     assigned = (n for n in node.body if isinstance(n, ast.AnnAssign))
-    aliases = {ast.unparse(n.target): n.value for n in assigned if "Annotated[" in ast.unparse(n)}
+    aliases = {ast.unparse(n.target): n.value for n in assigned}
     for name in path.split("."):
         node = next(n for n in node.body if getattr(n, "name", "") == name)
     entries = {
@@ -103,8 +103,8 @@ class _WithoutRanges(ast.NodeTransformer):
         self.aliases = aliases
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        alias = self.aliases.get(node.id)
-        return node if alias is None else self.visit(alias)
+        alias = self.aliases.get(node.id)  # a text stands for types that are not imported
+        return node if isinstance(alias, ast.Constant | None) else self.visit(alias)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)

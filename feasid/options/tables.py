@@ -282,7 +282,7 @@ class MeasuredOptions(TypedDict, total=False):
     """Options on the joints that have equations."""
 
     measured: Annotated[
-        Sequence[str] | None,
+        Annotated[Sequence[str], "a sequence of names"] | None,
         Option("joints with measured torques; equations and joint terms of the others are left "
                "out; None all", example="shoulder,slide"),
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Unpack
 
 from feasid.core.arguments import Count, Natural, checked, checked_methods, number
 from feasid.core.display import Display, Displayed, Page
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from feasid.results.report.summary import Summary
 
 MAX_WIDENING = 1e3  #: Largest factor on the log's deviations of robots that are drawn.
+
+Origin: TypeAlias = Literal["sensor", "joint"]
+"""What a constant offset of a torque belongs to."""
 
 
 @checked_methods
@@ -263,7 +266,7 @@ class Fit(Displayed, FittedModel):
         self,
         path: str | os.PathLike[str],
         *,
-        offset_origin: str | Mapping[str, str] | None = None,
+        offset_origin: Origin | Mapping[str, Origin] | None = None,
         extensions: Sequence[str] = (),
         overwrite: bool = False,
         test: Any = None,
@@ -284,8 +287,8 @@ class Fit(Displayed, FittedModel):
         ----------
         path : path
         offset_origin : {"sensor", "joint"} or mapping of joint to these, optional
-            Whether offset friction is an offset of the torque sensor, to be subtracted from its
-            measurements, or a torque on the joint, which MJCF holds as a constant force. By default
+            "sensor" where offset friction is an offset of the torque sensor, to be subtracted from
+            its measurements, "joint" for a torque that MJCF holds as a constant force. By default
             torques at rest without load decide; if the log has none, the sensor is assumed.
         extensions : sequence of {"drake", "mujoco"}
             Extension elements of URDF: drive inertia as Drake reads it; settings with which
@@ -296,8 +299,8 @@ class Fit(Displayed, FittedModel):
         force : bool
             Write a model even if `quality` calls it useless, or its log held currents.
         for_ : {"gazebo", "drake", "mujoco", "isaac", "pinocchio", "bullet"}, optional
-            The program that shall read the file: what it does not read is listed, and the torque
-            error of the file as it reads it is among the errors.
+            The program that shall read the file, and of which what it does not read is listed. The
+            torque error of the file as it reads it is among the errors.
 
         Returns
         -------
@@ -345,7 +348,7 @@ class Fit(Displayed, FittedModel):
         client: str,
         log: Any = None,
         *,
-        offset_origin: str | Mapping[str, str] | None = None,
+        offset_origin: Origin | Mapping[str, Origin] | None = None,
     ) -> pd.DataFrame:
         """Compute the torque errors of another program that reads a written file.
 

@@ -200,6 +200,11 @@ class Trajectory(Displayed):
         Returns
         -------
         q, dq, ddq : ndarray, shapes (N, dof) or (dof,)
+
+        Raises
+        ------
+        InputError
+            A time is not finite.
         """
         times = np.asarray(t, dtype=np.float64)
         values = self.basis.matrices(np.atleast_1d(times))[:3] @ self.coefficients
@@ -235,6 +240,11 @@ class Trajectory(Displayed):
         Returns
         -------
         DataFrame
+
+        Raises
+        ------
+        InputError
+            `periods` is below 1.
         """
         import pandas as pd
 

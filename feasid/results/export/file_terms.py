@@ -129,19 +129,17 @@ def classify_offsets(
     offset, the sensor has no offset, and the offset is a force that acts in motion. A torque at
     rest that equals the offset contradicts neither; without evidence an offset is of the sensor.
 
-    Raises InputError: `asked` names a joint or an origin that does not exist.
+    Raises InputError: `asked` names a joint that does not exist.
     """
     named = {**asked} if isinstance(asked, Mapping) else {}
     if isinstance(asked, str):
         named = dict.fromkeys(model.robot.joints, asked)
-    for joint, origin in named.items():
-        for name, known in ((joint, model.robot.joints), (origin, ORIGINS)):
-            if name not in known:
-                hint = did_you_mean(name, known)
-                raise InputError(
-                    f"offset_origin: {name!r} is not one of {', '.join(known)}{hint}",
-                    option="offset_origin",
-                )
+    for joint in named:
+        if joint not in model.robot.joints:
+            known, hint = ", ".join(model.robot.joints), did_you_mean(joint, model.robot.joints)
+            raise InputError(
+                f"offset_origin: {joint!r} is not one of {known}{hint}", option="offset_origin"
+            )
     values = joint_values(model.robot, model.robot.values)["fo"]
     resting = {} if asked is not None or not values.any() else _torques_at_rest(model, values, runs)
     out = []
