@@ -203,7 +203,7 @@ def test_what_follows_the_motion_in_a_residual_is_named(kind, tmp_path):
     own = left[-1]
     if kind:
         assert own.share > STRUCTURED, left
-        assert own.correlate == kind, left
+        assert own.correlate.endswith(kind), left  # waves of the position, too
     else:
         assert all(s.share < STRUCTURED for s in left), left
 
