@@ -6,7 +6,7 @@ import argparse
 import io
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,15 +112,6 @@ def with_terms(robot: Robot, names: Iterable[tuple[str, str]]) -> Robot:
     return replace(robot, drives=tuple(drives), load_model=load)
 
 
-def robots_with_terms(robot: Robot, names: Iterable[tuple[str, str]]) -> Iterator[Robot]:
-    """The robot with the terms that are named, as it is, and with those that fits add."""
-    yield with_terms(robot, names)
-    yield robot
-    yield robot.with_joint_terms()
-    yield robot.with_joint_terms(drive_inertia=True)
-    yield robot.with_joint_terms(friction=(), drive_inertia=True)
-
-
 def find_matching_base(robot: Robot, values: pd.Series[float]) -> BaseParameters:
     """The robot's base parameters that have these names, or this number.
 
@@ -129,9 +120,16 @@ def find_matching_base(robot: Robot, values: pd.Series[float]) -> BaseParameters
     from feasid.parameters.identifiability.base import base_parameters
 
     words = [word.rpartition(".") for label in values.index for word in SPACES.split(str(label))]
+    models = (  # with the terms that are named, as it is, and with those that fits add
+        with_terms(robot, [(owner, symbol) for owner, dot, symbol in words if dot]),
+        robot,
+        robot.with_joint_terms(),
+        robot.with_joint_terms(drive_inertia=True),
+        robot.with_joint_terms(friction=(), drive_inertia=True),
+    )
     sizes = []
-    for own in robots_with_terms(robot, [(owner, symbol) for owner, dot, symbol in words if dot]):
-        base = base_parameters(own)
+    for model in models:
+        base = base_parameters(model)
         if len(base.K) == len(values):
             return base
         sizes.append(len(base.K))

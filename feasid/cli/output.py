@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from feasid import __version__
 from feasid.cli.options import argument_name, as_arguments
+from feasid.cli.robot import NAMES
 from feasid.core.display import LOUD, Display
 from feasid.core.errors import InputError, require
 from feasid.core.files import write_atomically
@@ -110,8 +111,8 @@ def print_display(display: Display) -> None:
 
 
 OTHER_NAMES = (
-    *("position", "velocity", "acceleration", "lock", "gravity", "floating", "ignore"),
-    *("use_mujoco", "sidecar", "model", "overwrite", "force", "offset_origin"),
+    *NAMES.split(),
+    *("position", "velocity", "acceleration", "overwrite", "force", "offset_origin"),
 )
 """Names that are spelled as arguments, too, though no table of options has them."""
 
