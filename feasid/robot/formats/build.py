@@ -53,17 +53,21 @@ def build_robot(
         tree.add_link(link, values.get(link.name), floats)
     if not tree.moving:
         raise InputError(f"robot {description.name!r} has no moving joint")
-    bodies = [tree.with_links(body) for body in tree.moving]
-    if description.has_frames:
-        # Links without mass and geometry that carry others, in a file that gives links a mass, are
-        # frames between joints. A last body without mass is none: it could not be moved.
-        carrying = {b.parent for b in bodies}
-        weighed = any(link.mass is not None for link in description.links)
-        for k, body in enumerate(bodies):
-            members = tree.members.get(body.name, ())
+    # Links without mass and geometry that carry others, in a file that gives links a mass, are
+    # frames between joints. A last body without mass is none: it could not be moved.
+    carrying = {b.parent for b in tree.moving}
+    weighed = any(link.mass is not None for link in description.links)
+    bodies = []
+    for body in tree.moving:
+        members = tree.members.get(body.name, [])
+        if members:
+            several = tuple(members) if len(members) > 1 else ()
+            body = replace(body, inertial=lumped_parameters(members), members=several)
+        if description.has_frames:
             heavy = any(m.inertial is not None and m.inertial.any() for m in members)
             frame = not heavy and not any(description.link(m.name).drawings() for m in members)
-            bodies[k] = replace(body, massless=weighed and body.name in carrying and frame)
+            body = replace(body, massless=weighed and body.name in carrying and frame)
+        bodies.append(body)
     bodies = list(_drop_zero_inertias(description, bodies, tree, notes))
     left_out += [
         terms.LeftOut(f"<dynamics> of a {joint.kind} joint", joint.name)
@@ -86,13 +90,11 @@ def build_robot(
 
 def _with_weightless_motors(robot: Robot) -> Robot:
     """The robot with motors of elastic joints that have no mass but that which programs need."""
-
-    def is_motor(body: Body) -> bool:
-        light = body.inertial is not None and body.inertial[9] <= SPECK
-        return light and body.joint in robot.elastic.values()
-
+    drives = {*robot.elastic.values()}
     bodies = tuple(
-        replace(b, inertial=None, members=(), massless=True) if is_motor(b) else b
+        replace(b, inertial=None, members=(), massless=True)
+        if b.joint in drives and b.inertial is not None and b.inertial[9] <= SPECK
+        else b
         for b in robot.bodies
     )
     motors = {b.joint for b in bodies if b.massless}
@@ -170,14 +172,6 @@ class _BodyBuilder:
             self.drives += joint.terms.drives(label, joint.name) if joint.one_dof else ()
         self.places[link.name] = (carrier, *home)
         self.members.setdefault(carrier, []).append(Member(link.name, *home, inertial))
-
-    def with_links(self, body: Body) -> Body:
-        """The body with its links."""
-        members = self.members.get(body.name)
-        if members is None:
-            return body
-        several = tuple(members) if len(members) > 1 else ()
-        return replace(body, inertial=lumped_parameters(members), members=several)
 
 
 def _drop_zero_inertias(
@@ -269,28 +263,16 @@ def _bond_to_loop(
     for name in (bond.first, bond.second):
         if name not in places:
             raise DescriptionError(f"equality {bond.name!r}: there is no body {name!r}")
-    ends = [places[bond.first], places[bond.second]]
-    world = [compose(*home[carrier], *pose) for carrier, *pose in ends]
-    (turn1, at1), (turn2, at2) = world
+    (body1, turn1, at1), (body2, turn2, at2) = places[bond.first], places[bond.second]
+    axes1, origin1 = compose(*home[body1], turn1, at1)
+    axes2, origin2 = compose(*home[body2], turn2, at2)
     first, second = bond.first_point, bond.second_point
     if first is None:  # the same point at home
         second = np.zeros(3) if second is None else second
-        first = turn1.T @ (at2 + turn2 @ second - at1)
+        first = axes1.T @ (origin2 + axes2 @ second - origin1)
     elif second is None:
-        second = turn2.T @ (at1 + turn1 @ first - at2)
-    turn = turn1.T @ turn2 if bond.turn is None else bond.turn
-    frames = [turn, np.eye(3)]
-    carried = [
-        compose(rotation, position, frame, point)
-        for (_, rotation, position), frame, point in zip(ends, frames, (first, second), strict=True)
-    ]
-    return Loop(
-        bond.name,
-        ends[0][0],
-        ends[1][0],
-        carried[0][1],
-        carried[1][1],
-        bond.kind,
-        carried[0][0],
-        carried[1][0],
-    )
+        second = axes2.T @ (origin1 + axes1 @ first - origin2)
+    frame = axes1.T @ axes2 if bond.turn is None else bond.turn
+    frame1, point1 = compose(turn1, at1, frame, first)
+    frame2, point2 = compose(turn2, at2, np.eye(3), second)
+    return Loop(bond.name, body1, body2, point1, point2, bond.kind, frame1, frame2)

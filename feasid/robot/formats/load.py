@@ -102,7 +102,7 @@ def load_robot(
     robot = _from_memory(path, gravity, ignore)
     if robot is not None:
         return robot.locked(locks) if locks else robot
-    text = replace(_parse_source(_find_robot_description(path), limits), model=model)
+    text = replace(_parse_source(path, limits), model=model)
     form = format_of_text(text)
     if model and not form.several:
         raise InputError(f"{text.path}: model={model!r} is for SDF and USD: {form.title} has one")
@@ -147,7 +147,7 @@ def _from_memory(model: Any, gravity: npt.ArrayLike | None, ignore: Iterable[str
 
 
 def _parse_source(path: Any, limits: ReadLimits) -> XmlText:
-    """A file, or a description given as text."""
+    """A file, a description given as text, or a robot that ``robot_descriptions`` has."""
     if isinstance(path, str) and path.lstrip().startswith("<"):
         return parse_xml(path.strip().encode(), TEXT, limits)
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
@@ -155,6 +155,19 @@ def _parse_source(path: Any, limits: ReadLimits) -> XmlText:
             f"a robot is read from a file name, a path, a description's text, a Pinocchio or a "
             f"MuJoCo model, not from {type(path).__name__ if path else repr(path)}"
         )
+    if isinstance(path, str) and path.isidentifier() and not os.path.exists(path):
+        # A bare name such as "panda_description"; the package downloads it at its first use.
+        spec = find_spec("robot_descriptions")
+        folders = (spec and spec.submodule_search_locations) or ()
+        packages = [p.stem for folder in folders for p in Path(folder).glob("*_description.py")]
+        if spec and path not in packages:
+            hint = did_you_mean(path, packages)
+            raise InputError(
+                f"{path} is neither a file nor a robot of robot_descriptions{hint}", name=path
+            )
+        if spec:
+            module = import_module(f"robot_descriptions.{path}")
+            path = getattr(module, "URDF_PATH", None) or module.MJCF_PATH
     if os.fspath(path).endswith(".xacro"):
         # Xacro evaluates expressions of the file, so expand only files that you trust.
         name = os.fspath(path)
@@ -169,25 +182,3 @@ def _parse_source(path: Any, limits: ReadLimits) -> XmlText:
             raise DescriptionError(f"{name}: xacro refuses the file: {error}", path=name) from error
         return parse_xml(text.encode(), name, limits)
     return parse_xml(read_bytes(path, limits), os.fspath(path), limits)
-
-
-def _find_robot_description(name: Any) -> Any:
-    """The file of a robot that ``robot_descriptions`` knows by this name; else `name` itself.
-
-    Only a bare name such as ``"panda_description"`` that is not a file is looked up. The package
-    downloads descriptions at their first use.
-    """
-    if not isinstance(name, str) or not name.isidentifier() or os.path.exists(name):
-        return name
-    spec = find_spec("robot_descriptions")
-    if spec is None:
-        return name
-    folders = spec.submodule_search_locations or ()
-    packages = [p.stem for folder in folders for p in Path(folder).glob("*_description.py")]
-    if name not in packages:
-        hint = did_you_mean(name, packages)
-        raise InputError(
-            f"{name} is neither a file nor a robot of robot_descriptions{hint}", name=name
-        )
-    module = import_module(f"robot_descriptions.{name}")
-    return getattr(module, "URDF_PATH", None) or module.MJCF_PATH

@@ -219,7 +219,7 @@ def read_points(path: Path) -> Array:
     content, kind = read_whole(path, MOST_BYTES), path.suffix.lower()
     try:
         if kind == ".obj":
-            vertices = _numbers_after(content, b"v", 1)
+            vertices = _numbers_after(content, b"v")
         elif kind != ".stl":
             raise InputError(
                 f"mesh {path.name} is neither STL nor OBJ: convert it, or give capsules=",
@@ -228,7 +228,7 @@ def read_points(path: Path) -> Array:
         elif len(content) == 84 + RECORD.itemsize * int.from_bytes(content[80:84], "little"):
             vertices = np.frombuffer(content, RECORD, offset=84)["corners"].reshape(-1, 3)
         else:
-            vertices = _numbers_after(content, b"vertex", 1)
+            vertices = _numbers_after(content, b"vertex")
     except ValueError as error:
         raise InputError(f"mesh {path.name} is damaged: {error}", path=str(path)) from error
     points = np.unique(np.asarray(vertices, dtype=np.float64).reshape(-1, 3), axis=0)
@@ -237,9 +237,9 @@ def read_points(path: Path) -> Array:
     return points
 
 
-def _numbers_after(content: bytes, word: bytes, first: int) -> Array:
+def _numbers_after(content: bytes, word: bytes) -> Array:
     lines = (line.split() for line in content.splitlines())
-    return np.array([[float(x) for x in own[first:4]] for own in lines if own[:1] == [word]])
+    return np.array([[float(x) for x in own[1:4]] for own in lines if own[:1] == [word]])
 
 
 @dataclass(frozen=True, eq=False)

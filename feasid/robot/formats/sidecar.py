@@ -39,7 +39,7 @@ from feasid.core.errors import (
     refuse_damage,
 )
 from feasid.core.files import is_regular, read_whole
-from feasid.robot.bodies import Body, Rotor, read_only_array
+from feasid.robot.bodies import Rotor, read_only_array
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
@@ -141,7 +141,13 @@ def with_sidecar(
             path=str(file),
         )
     try:
-        positions = _held_positions(robot, data, lock)
+        joints, locks, positions = data["joints"], data.get("lock", {}), {}
+        if unknown := [joint for joint in joints if joint not in robot.joints]:
+            raise ValueError(f"it has no joints {unknown}")
+        for joint in (j for j in robot.joints if j not in joints):
+            if joint not in lock and joint not in locks:
+                raise ValueError(f"joint {joint!r} was held: name it, lock={{{joint!r}: position}}")
+            positions[joint] = locks.get(joint, lock.get(joint))
         described = _add_parameters(robot.locked(positions) if positions else robot, data)
     except MALFORMED as error:
         raise DescriptionError(
@@ -190,50 +196,24 @@ def _with_note(robot: Robot, note: str) -> Robot:
     return replace(robot, source=replace(robot.source, notes=(*robot.source.notes, note)))
 
 
-def _held_positions(
-    robot: Robot, data: dict[str, Any], lock: Mapping[str, float]
-) -> dict[str, Any]:
-    """Positions of the held joints of the robot in a sidecar.
-
-    Raises ValueError: the sidecar has joints that the robot does not have, or does not say where
-    they are held.
-    """
-    joints, locks = data["joints"], data.get("lock", {})
-    unknown = [joint for joint in joints if joint not in robot.joints]
-    if unknown:
-        raise ValueError(f"it has no joints {unknown}")
-    out = {}
-    for joint in (j for j in robot.joints if j not in joints):
-        if joint not in lock and joint not in locks:
-            raise ValueError(f"joint {joint!r} was held: name it, lock={{{joint!r}: position}}")
-        out[joint] = locks.get(joint, lock.get(joint))
-    return out
-
-
 def _add_parameters(robot: Robot, data: dict[str, Any]) -> Robot:
     rotors = {name: Rotor(**_lists_to_arrays(r)) for name, r in data["rotors"].items()}
-    inertials = data["inertials"]
-    unknown = {*rotors, *inertials} - {b.name for b in robot.bodies}
+    inertials = {name: np.array(ten) for name, ten in data["inertials"].items()}
+    load = data.get("load_model")
+    unknown = {*rotors, *inertials, *(load or ())} - {b.name for b in robot.bodies}
     if unknown:
         raise ValueError(f"it has no bodies {sorted(unknown)}")
-
-    def complete_body(body: Body) -> Body:
-        own = inertials.get(body.name)
-        ten = body.inertial if own is None else np.array(own)
-        return replace(body, rotor=rotors.get(body.name, body.rotor), inertial=ten)
-
-    drives = tuple(Drive(**_lists_to_arrays(d)) for d in data["drives"])
-    load = data.get("load_model")
+    bodies = (
+        replace(b, rotor=rotors.get(b.name, b.rotor), inertial=inertials.get(b.name, b.inertial))
+        for b in robot.bodies
+    )
     if load is not None:
-        unknown = set(load) - {b.name for b in robot.bodies}
-        if unknown:
-            raise ValueError(f"it has no bodies {sorted(unknown)}")
         load = np.array([load[b.name] for b in robot.bodies], dtype=np.float64)
     return replace(
         robot,
         gravity=np.array(data.get("gravity", robot.gravity), dtype=np.float64),
-        bodies=tuple(complete_body(b) for b in robot.bodies),
-        drives=drives,
+        bodies=tuple(bodies),
+        drives=tuple(Drive(**_lists_to_arrays(d)) for d in data["drives"]),
         load_model=load,
         passive=tuple(data.get("passive", robot.passive)),
     )

@@ -81,12 +81,15 @@ class _UrdfReader:
                 what = f"<{element.tag}> is xacro, not URDF"
                 text.fail(f"{what}: run xacro first (xacro {text.path} > robot.urdf)", element)
         elements = self.named_elements("link")
-        read = [self.link(name, element) for name, element in elements.items()]
+        links = [self.link(name, element) for name, element in elements.items()]
         joint_elements = self.named_elements("joint")
         joints = {name: self.joint(name, element) for name, element in joint_elements.items()}
         if not elements:
             text.fail("the robot has no links", root)
         self.check_tree(elements, joints)
+        for k, link in enumerate(links):
+            if joint := self.above.get(link.name):
+                links[k] = replace(link, parent=joint.parent, home=joint.home, joints=joint.moves)
         bonds = tuple(self.mimic_bonds(joints))
         roots = [name for name in elements if name not in self.above]
         self.notes += [self.axes[name] for name in elements if name in self.axes]
@@ -94,7 +97,7 @@ class _UrdfReader:
             "urdf",
             text.path,
             root.attributes.get("name", "robot"),
-            tuple(self.place_in_parent(link) for link in read),
+            tuple(links),
             tuple(
                 description.depth_first(
                     roots, {name: joint.parent for name, joint in self.above.items()}
@@ -106,13 +109,6 @@ class _UrdfReader:
             has_frames=True,
             document=description.NamedElements(text, elements, joint_elements),
         )
-
-    def place_in_parent(self, link: description.Link) -> description.Link:
-        """The link where the joint above puts it."""
-        joint = self.above.get(link.name)
-        if joint is None:
-            return link
-        return replace(link, parent=joint.parent, home=joint.home, joints=joint.moves)
 
     def named_elements(self, kind: str) -> dict[str, Element]:
         elements: dict[str, Element] = {}
@@ -326,7 +322,24 @@ class _UrdfReader:
         """Fill `above`; raise an error if the joints do not form one tree."""
         carried = self.above
         for joint in joints.values():
-            self.check_ends(joint, links)
+            for end in ("parent", "child"):
+                name = getattr(joint, end)
+                if name not in links:
+                    what = f"its {end} link {quote(name)} does not exist{did_you_mean(name, links)}"
+                    self.text.fail(
+                        f"joint {joint.name!r}: {what}",
+                        joint.element.find(end) or joint.element,
+                        "link",
+                        joint=joint.name,
+                        link=name,
+                    )
+            if joint.parent == joint.child:
+                self.text.fail(
+                    f"joint {joint.name!r} connects link {joint.parent!r} with itself",
+                    joint.element,
+                    joint=joint.name,
+                    link=joint.parent,
+                )
             if joint.child in carried:
                 first = carried[joint.child]
                 self.text.fail(
@@ -352,22 +365,6 @@ class _UrdfReader:
                 roots[1],
                 link=roots[1].attributes["name"],
                 first_line=roots[0].line,
-            )
-
-    def check_ends(self, joint: _Joint, links: dict[str, Element]) -> None:
-        for end in ("parent", "child"):
-            name = getattr(joint, end)
-            if name not in links:
-                element = joint.element.find(end) or joint.element
-                hint = did_you_mean(name, links)
-                message = f"joint {joint.name!r}: its {end} link {quote(name)} does not exist{hint}"
-                self.text.fail(message, element, "link", joint=joint.name, link=name)
-        if joint.parent == joint.child:
-            self.text.fail(
-                f"joint {joint.name!r} connects link {joint.parent!r} with itself",
-                joint.element,
-                joint=joint.name,
-                link=joint.parent,
             )
 
 

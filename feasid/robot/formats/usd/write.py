@@ -98,30 +98,25 @@ def _mass_edits(
     if (tensor - np.diag(moments)).any():
         moments, turn = np.linalg.eigh(tensor)
         turn = turn if np.linalg.det(turn) > 0 else -turn
-    scale = units.mass * units.length**2
-    diagonal = _possible_moments(new.mass / units.mass, moments / scale)
+    moments = moments / (units.mass * units.length**2)
+    # Moments of 32 bits that some body with volume has exactly.
+    exact_mass, zero = Fraction(str(np.float32(new.mass / units.mass))), Fraction(0)
+    for lift in LIFTS:
+        x, y, z = (Fraction(str(np.float32(m))) for m in moments + lift * moments.sum())
+        if is_possible_inertia(exact_mass, (x, zero, zero, y, zero, z)):
+            break
+    else:
+        raise OutputError(f"principal moments {moments} are those of no body in 32 bits")
     values: tuple[tuple[str, str, Any], ...] = (
         ("physics:mass", "float", (new.mass / units.mass,)),
         ("physics:centerOfMass", "point3f", com / units.length),
-        ("physics:diagonalInertia", "float3", diagonal),
+        ("physics:diagonalInertia", "float3", (x, y, z)),
         ("physics:principalAxes", "quatf", to_quaternion(turn)),
     )
     return [
-        Edit(path, MASS_API, name, kind, tuple(float(x) + 0.0 for x in x))
-        for name, kind, x in values
+        Edit(path, MASS_API, name, kind, tuple(float(number) + 0.0 for number in numbers))
+        for name, kind, numbers in values
     ]
-
-
-def _possible_moments(mass: float, moments: Array) -> Array:
-    """Moments of 32 bits that some body with volume has exactly."""
-    exact_mass = Fraction(str(np.float32(mass)))
-    for lift in LIFTS:
-        rounded = [Fraction(str(np.float32(x))) for x in moments + lift * moments.sum()]
-        zero = Fraction(0)
-        six = (rounded[0], zero, zero, rounded[1], zero, rounded[2])
-        if is_possible_inertia(exact_mass, six):
-            return np.array([float(x) for x in rounded])
-    raise OutputError(f"principal moments {moments} are those of no body in 32 bits")
 
 
 def _term_edits(
