@@ -39,18 +39,20 @@ def from_rpy(rpy: Sequence[float]) -> Array:
 
 
 def to_quaternion(rotation: Array) -> Array:
-    """Unit quaternion (w, x, y, z) of a rotation matrix, w >= 0 or its largest entry positive."""
-    r = np.asarray(rotation, dtype=np.float64)
-    # Four times the products of the quaternion's entries; the largest diagonal entry is safe.
-    products = np.empty((4, 4))
+    """Unit quaternions (w, x, y, z) of rotations, w >= 0; shape (..., 3, 3) to (..., 4)."""
+    r = np.moveaxis(np.asarray(rotation, dtype=np.float64), (-2, -1), (0, 1))
+    # Four times the products of the quaternion's entries; the row of the largest diagonal entry is
+    # safe (Shepperd).
+    products = np.empty((4, 4, *r.shape[2:]))
     products[0, 0] = 1 + r[0, 0] + r[1, 1] + r[2, 2]
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         products[i + 1, i + 1] = 1 + r[i, i] - r[j, j] - r[k, k]
         products[0, i + 1] = products[i + 1, 0] = r[k, j] - r[j, k]
         products[i + 1, j + 1] = products[j + 1, i + 1] = r[j, i] + r[i, j]
-    row = products[int(np.argmax(np.diag(products)))]
-    out: Array = row / np.linalg.norm(row)
-    return out if out[0] >= 0 else -out
+    largest = np.argmax(np.einsum("ii...->i...", products), axis=0)
+    row = np.take_along_axis(products, largest[None, None], axis=0)[0]
+    row = row / np.linalg.norm(row, axis=0)
+    return np.moveaxis(np.where(row[0] < 0, -row, row), 0, -1)
 
 
 def compose(

@@ -103,25 +103,18 @@ def with_force_sensor(
     carried = [b for b in robot.bodies if b.name == carries or (carries is None and not b.parent)]
     turn, place = np.asarray(rotation, dtype=np.float64), np.asarray(position, dtype=np.float64)
     plate = Body(name, carried[0].parent, turn, place, np.eye(6))
-
-    def move_body(body: Body) -> Body:
-        rotor = body.rotor
-        if rotor is not None:
-            spot = turn.T @ (rotor.position - place)
-            rotor = replace(rotor, rotation=turn.T @ rotor.rotation, position=spot)
-        return replace(
-            body,
-            parent=name,
-            rotation=turn.T @ body.rotation,
-            position=turn.T @ (body.position - place),
-            rotor=rotor,
-        )
-
     bodies: list[Body] = []
     for body in robot.bodies:
         if body is carried[0]:
             bodies.append(plate)
-        bodies.append(move_body(body) if any(body is b for b in carried) else body)
+        if any(body is b for b in carried):
+            rotor, position = body.rotor, turn.T @ (body.position - place)
+            if rotor is not None:
+                spot = turn.T @ (rotor.position - place)
+                rotor = replace(rotor, rotation=turn.T @ rotor.rotation, position=spot)
+            turned = turn.T @ body.rotation
+            body = replace(body, parent=name, rotation=turned, position=position, rotor=rotor)
+        bodies.append(body)
     return replace(robot, bodies=tuple(bodies))
 
 

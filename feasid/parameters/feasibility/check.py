@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -22,16 +22,11 @@ from feasid.options.complete import complete_options, document_options, select_o
 from feasid.options.tables import BoundOptions, CheckOptions
 from feasid.parameters.feasibility.constraints.affine import Consistency
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
-from feasid.parameters.feasibility.constraints.units import Units, problem_units
+from feasid.parameters.feasibility.constraints.units import Units, constraint_units, problem_units
 from feasid.parameters.feasibility.proof.claim import Certificate
-from feasid.parameters.feasibility.proof.decide import (
-    NEARLY,
-    ProvedAnswer,
-    decide,
-    minimal_conflict,
-)
+from feasid.parameters.feasibility.proof.decide import NEARLY, ProvedAnswer, decide
 from feasid.parameters.feasibility.proof.question import HEAVIEST, Question
-from feasid.parameters.feasibility.reference import reference_model
+from feasid.parameters.feasibility.reference import filter_contradiction, reference_model
 from feasid.parameters.feasibility.solve import Attempt
 from feasid.parameters.identifiability.base import resolve_base
 from feasid.robot.description import Robot
@@ -179,7 +174,18 @@ def _check_equations(
     verdict = Verdict(question, outcome, scale, tuple(labels))
     suspects = [name for name in verdict.clash if name in feasible.user_constraints]
     if verdict.feasible is False and suspects:
-        conflict = minimal_conflict(question, scale, reference, suspects, solver)
+        # A minimal contradictory part of the bounds that the proof names. Consistency of bodies,
+        # signs of joint terms and the given values are never left out.
+        bounds = feasible.user_constraints
+
+        def is_infeasible(subset: Collection[str]) -> bool:
+            part = feasible.without_constraints(bounds - frozenset(subset))
+            units = constraint_units(part, scale.mass, scale.length, scale.parameters)
+            fewer = replace(question, feasible=part)
+            return decide(fewer, units, reference, solver).feasible is False
+
+        # The given values may contradict each other without any bound.
+        conflict = () if is_infeasible(()) else filter_contradiction(suspects, is_infeasible)
         verdict = replace(verdict, conflict=conflict)
     return verdict
 

@@ -146,26 +146,6 @@ class LogDeterminants:
     pulls: Array  #: Shape (g, c): ``<slope, B_j>``.
     weights: Array  #: Shape (g,).
 
-    @classmethod
-    def from_group(
-        cls, group: BlockGroup, weights: Array, reference: Array | None, directions: Array
-    ) -> LogDeterminants:
-        """Around a reference; matrices that are not definite there have no slope."""
-        slopes = np.zeros_like(group.constant)
-        at_reference = slopes if reference is None else group.matrices(reference)
-        for slope, matrix in zip(slopes, at_reference, strict=True):
-            if reference is not None and np.linalg.eigvalsh(matrix)[0] > 0:
-                slope[:] = np.linalg.inv(matrix)
-        flat = group.basis.reshape(*group.columns.shape, -1)
-        pulls = (flat @ slopes.reshape(len(slopes), -1, 1))[..., 0]
-        body_directions = directions[group.columns]
-        columns = body_directions.any(axis=1)
-        count = int(columns.sum(axis=1).max(initial=0))
-        kept = columns if count < columns.shape[1] else np.ones_like(columns)
-        places = np.argsort(~kept, axis=1, kind="stable")[:, :count]
-        some = np.take_along_axis(body_directions, places[:, None], axis=2)
-        return cls(group, some, places, slopes, pulls, weights)
-
     def value(self, delta: Array) -> float:
         """Its share of the divergence; infinite outside."""
         matrices = self.group.matrices(delta)
@@ -239,7 +219,21 @@ class LogBarrier:
         for group in feasible.groups:
             inertial = [feasible.blocks[k].inertial for k in group.members]
             weights = np.where(inertial, 1.0, other)
-            blocks.append(LogDeterminants.from_group(group, weights, reference, directions))
+            slopes = np.zeros_like(group.constant)  # none of matrices that are not definite
+            at_reference = slopes if reference is None else group.matrices(reference)
+            for slope, matrix in zip(slopes, at_reference, strict=True):
+                if reference is not None and np.linalg.eigvalsh(matrix)[0] > 0:
+                    slope[:] = np.linalg.inv(matrix)
+            flat = group.basis.reshape(*group.columns.shape, -1)
+            pulls = (flat @ slopes.reshape(len(slopes), -1, 1))[..., 0]
+            body_directions = directions[group.columns]
+            moving = body_directions.any(axis=1)
+            count = int(moving.sum(axis=1).max(initial=0))
+            if count == moving.shape[1]:
+                moving = np.ones_like(moving)
+            places = np.argsort(~moving, axis=1, kind="stable")[:, :count]
+            some = np.take_along_axis(body_directions, places[:, None], axis=2)
+            blocks.append(LogDeterminants(group, some, places, slopes, pulls, weights))
         rows = feasible.linear_matrix @ directions
         size = np.abs(feasible.linear_matrix) @ np.abs(directions).max(axis=1, initial=0.0)
         varying = np.flatnonzero(np.abs(rows).max(axis=1, initial=0.0) > FIXED * size)

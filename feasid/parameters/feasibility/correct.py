@@ -209,21 +209,38 @@ def _corrected_robot(
     """Free the bodies that break something; everything else keeps its values."""
     values, described = robot.values, np.isfinite(robot.values)
     changeable = _parameters_to_change(robot, feasible)
-    scale, reference = _units_of_bodies(robot, feasible, values)
+    scale, reference = _units_of_bodies(robot, feasible)
     if around is not None:
         reference = _model_to_measure_around(around, robot, feasible)
     if metric == "entropic":
         rows = _entropic_rows(feasible, scale, reference)
     else:
         rows = np.eye(robot.size) if weight is None else _check_weight(weight, robot.size)
-    delta = values.copy()
+    delta, start = values.copy(), np.where(described, values, reference)
     attempts: tuple[Attempt, ...] = ()
-    problem = rows, scale, reference, margin, solver
+    described_set = restrict(feasible, described)
     for group in _independent_groups(restrict(feasible, described | changeable), changeable, rows):
-        correction = _correct_parameters(robot, feasible, group, *problem)
-        delta[group] = correction.delta[group]
-        attempts += correction.attempts
-    violations = restrict(feasible, described).violations(np.where(described, delta, 0.0))
+        # The closest values of these parameters while the others keep theirs.
+        others = {int(j): float(start[j]) for j in np.flatnonzero(~group)}
+        ties = tuple(e for e in described_set.equalities if group[[*e.columns]].any())
+        elimination = Elimination.from_equalities(replace(described_set, equalities=ties), others)
+        if not len(elimination.roots):
+            delta[group] = elimination.fixed[group]
+            continue
+        reach = rows[rows[:, group].any(axis=1)][:, group]
+        result = closest(
+            reach @ elimination.T[group],
+            reach @ (start - elimination.fixed)[group],
+            elimination.inside,
+            elimination.units(scale),
+            Reference(reference[elimination.roots], np.zeros(len(feasible.bodies), dtype=bool)),
+            margin,
+            solver,
+            refine=True,
+        )
+        delta[group] = elimination.expand(result.delta)[group]
+        attempts += result.attempts
+    violations = described_set.violations(np.where(described, delta, 0.0))
     if violations:
         raise InputError(f"known values break {violations[0]}", constraint=violations[0])
     names = [n for n, f in zip(feasible.names, changeable, strict=True) if f]
@@ -238,41 +255,6 @@ def _corrected_robot(
         _with_parameters(robot, delta) if changeable.any() else robot,
         scale,
         attempts,
-    )
-
-
-def _correct_parameters(
-    robot: Robot,
-    feasible: FeasibleSet,
-    part: Mask,
-    rows: Array,
-    scale: Units,
-    reference: Array,
-    margin: float | None,
-    solver: Any,
-) -> Closest:
-    """The closest values of some parameters while the others keep theirs."""
-    values, described = robot.values, np.isfinite(robot.values)
-    described_set = restrict(feasible, described)
-    ties = tuple(e for e in described_set.equalities if part[[*e.columns]].any())
-    start = np.where(described, values, reference)
-    kept = {int(j): float(start[j]) for j in np.flatnonzero(~part)}
-    elimination = Elimination.from_equalities(replace(described_set, equalities=ties), kept)
-    if not len(elimination.roots):
-        return Closest(elimination.fixed, elimination.fixed, ())
-    reach = rows[rows[:, part].any(axis=1)][:, part]
-    result = closest(
-        reach @ elimination.T[part],
-        reach @ (start - elimination.fixed)[part],
-        elimination.inside,
-        elimination.units(scale),
-        Reference(reference[elimination.roots], np.zeros(len(feasible.bodies), dtype=bool)),
-        margin,
-        solver,
-        refine=True,
-    )
-    return replace(
-        result, delta=elimination.expand(result.delta), raw=elimination.expand(result.raw)
     )
 
 
@@ -329,14 +311,14 @@ def _model_to_measure_around(around: npt.ArrayLike, robot: Robot, feasible: Feas
     return delta
 
 
-def _units_of_bodies(robot: Robot, feasible: FeasibleSet, given: Array) -> tuple[Units, Array]:
+def _units_of_bodies(robot: Robot, feasible: FeasibleSet) -> tuple[Units, Array]:
     """Units and a reference from each body's own parameters, however wrong."""
-    known = np.isfinite(given)
-    scale = problem_units(robot, feasible, np.eye(robot.size)[known], given[known])
+    known = np.isfinite(robot.values)
+    scale = problem_units(robot, feasible, np.eye(robot.size)[known], robot.values[known])
     mass, length = scale.mass.copy(), scale.length.copy()
     reference = reference_model(robot, scale).delta
     for i, columns in enumerate(robot.inertial_columns):
-        body = given[columns]
+        body = robot.values[columns]
         if not np.isfinite(body).all() or not body[9] > 0:
             continue
         size = np.sqrt(abs(body[0] + body[3] + body[5]) / (2 * body[9]))

@@ -179,8 +179,20 @@ class Region:
 
     def certificate(self, end: FormBound) -> Certificate | None:
         """Proof of an end for ``feasid verify``; None when it cannot be stated there."""
+        elimination, directions = self._elimination, self._unit_directions
+        along, x = directions.T @ (elimination.T.T @ end.proof.form), end.reached[elimination.roots]
+        beyond = None  # a model that exists and has more than the bound, by steps that stay inside
+        for _ in range(MAX_DIKIN_STEPS):
+            delta = elimination.expand(x)
+            if float(end.proof.form @ delta) > end.proof.bound:
+                beyond = delta
+                break
+            step = cones.newton_step(self._constraint_barrier.derivatives(x)[1], along)
+            x = x + directions @ step * (DIKIN_STEP / float(np.sqrt(along @ step)))
+            if not np.isfinite(self._constraint_barrier.value(x)):  # rounding, at the edge
+                break
         prover = self.prover if self.needs_limit(end) else self._prover_without_limits
-        return prover.certificate(end.proof, self._model_beyond(end))
+        return prover.certificate(end.proof, beyond)
 
     @cached_property
     def _prover_without_limits(self) -> RangeEndProver:
@@ -247,22 +259,6 @@ class Region:
         if not minimum.settled:
             raise SolverError("the path of central points was lost: Newton's method did not settle")
         return minimum.delta
-
-    def _model_beyond(self, end: FormBound) -> Array | None:
-        """A model that exists and has more than the bound, by steps that stay inside."""
-        elimination, directions = self._elimination, self._unit_directions
-        c = elimination.T.T @ end.proof.form
-        along, x = directions.T @ c, end.reached[elimination.roots]
-        for _ in range(MAX_DIKIN_STEPS):
-            delta = elimination.expand(x)
-            if float(end.proof.form @ delta) > end.proof.bound:
-                return delta
-            step = cones.newton_step(self._constraint_barrier.derivatives(x)[1], along)
-            further = x + directions @ step * (DIKIN_STEP / float(np.sqrt(along @ step)))
-            if not np.isfinite(self._constraint_barrier.value(further)):  # rounding, at the edge
-                return None
-            x = further
-        return None
 
 
 def size_limits(feasible: FeasibleSet, scale: Units, largest: float) -> Iterator[Linear]:

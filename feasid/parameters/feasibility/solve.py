@@ -190,25 +190,7 @@ def solve(program: Program, solver: Any, *, squared: bool = False, **settings: A
     began = time.perf_counter()
     squared = squared and program.error is not None
     problem = program.with_squared_cost() if squared else program.problem
-    settings = settings or SETTINGS.get(str(solver), {})
-    status, iterations = _solve(problem, solver, dict(settings))
-    scale = 1.0
-    if squared:
-        scale = 1.0 / max(float(np.linalg.norm(program.error.value)), 1e-300)
-    prices = np.zeros(0) if program.numbers is None else program.numbers.dual_value
-    return SolverAnswer(
-        status,
-        np.concatenate([np.ravel(v.value) for v in program.unknowns]),
-        tuple(scale * np.asarray(m.dual_value) for m in program.matrices),
-        scale * np.asarray(prices, dtype=np.float64),
-        iterations,
-        time.perf_counter() - began,
-        tuple(scale * np.ravel(np.asarray(c.dual_value, np.float64)) for c in program.convex),
-    )
-
-
-def _solve(problem: Any, solver: Any, settings: dict[str, Any]) -> tuple[str, int]:
-    """Leave the solver's last iterate in the problem's variables; its status and iterations."""
+    settings = settings or dict(SETTINGS.get(str(solver), {}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an inaccurate answer is judged, not announced
         arrays = any(p.size > 1 for p in problem.parameters())  # cost more than stating them anew
@@ -216,10 +198,22 @@ def _solve(problem: Any, solver: Any, settings: dict[str, Any]) -> tuple[str, in
             solver, ignore_dpp=arrays, solver_opts=settings
         )
         raw = chain.solve_via_data(problem, data, False, False, settings)
-        status, kept = _keep_iterate(chain.solver.name(), raw)
-        problem.unpack_results(kept, chain, inverse)
-    iterations = problem.solver_stats.num_iters if problem.solver_stats else 0
-    return status or problem.status, int(iterations or 0)
+        # The solver's last iterate is left in the problem's variables.
+        status, iterate = _keep_iterate(chain.solver.name(), raw)
+        problem.unpack_results(iterate, chain, inverse)
+    scale, stats = 1.0, problem.solver_stats
+    if squared:
+        scale = 1.0 / max(float(np.linalg.norm(program.error.value)), 1e-300)
+    prices = np.zeros(0) if program.numbers is None else program.numbers.dual_value
+    return SolverAnswer(
+        status or problem.status,
+        np.concatenate([np.ravel(v.value) for v in program.unknowns]),
+        tuple(scale * np.asarray(m.dual_value) for m in program.matrices),
+        scale * np.asarray(prices, dtype=np.float64),
+        int(stats.num_iters or 0) if stats else 0,
+        time.perf_counter() - began,
+        tuple(scale * np.ravel(np.asarray(c.dual_value, np.float64)) for c in program.convex),
+    )
 
 
 def _keep_iterate(solver: str, raw: Any) -> tuple[str, Any]:

@@ -97,7 +97,17 @@ def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: 
     deviation = float(np.linalg.norm(sines))
     if deviation >= DEGENERACY_RANGE[0]:
         rotation = np.asarray(exact @ _rotation_matrix(sines / deviation, size), dtype=np.float64)
-    rotation = _resize_axis_angle(rotation, _joint_axis(frames, i), parent_axis, size)
+    # Two axes that are off parallel or perpendicular get this angle, too.
+    there = rotation @ _joint_axis(frames, i)
+    normal = np.cross(parent_axis, there)
+    cosine, sine = float(parent_axis @ there), float(np.linalg.norm(normal))
+    angle = 0.0
+    if DEGENERACY_RANGE[0] <= sine < DEGENERACY_RANGE[1]:
+        angle = (size - sine) * np.sign(cosine)
+    elif DEGENERACY_RANGE[0] < abs(cosine) < DEGENERACY_RANGE[1]:
+        angle = cosine - size * np.sign(cosine)
+    if angle:
+        rotation = np.asarray(_rotation_matrix(normal / sine, angle) @ rotation, dtype=np.float64)
     if p < 0:
         return replace(body, rotation=rotation)
     arm = frames.positions[i]
@@ -116,22 +126,6 @@ def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: 
 def _resize_small_entries(values: Array, size: float) -> Array:
     small = (np.abs(values) > DEGENERACY_RANGE[0]) & (np.abs(values) < DEGENERACY_RANGE[1])
     return np.where(small, size * np.sign(values), values)
-
-
-def _resize_axis_angle(rotation: Array, axis: Array, before: Array, size: float) -> Array:
-    """The rotation with two axes off parallel or perpendicular by this much."""
-    there = rotation @ axis
-    normal = np.cross(before, there)
-    cosine, sine = float(before @ there), float(np.linalg.norm(normal))
-    if sine < DEGENERACY_RANGE[0]:
-        return rotation
-    if sine < DEGENERACY_RANGE[1]:
-        angle = (size - sine) * np.sign(cosine)
-    elif DEGENERACY_RANGE[0] < abs(cosine) < DEGENERACY_RANGE[1]:
-        angle = cosine - size * np.sign(cosine)
-    else:
-        return rotation
-    return np.asarray(_rotation_matrix(normal / sine, angle) @ rotation, dtype=np.float64)
 
 
 def _rotation_matrix(axis: Array, angle: float) -> Array:

@@ -282,8 +282,10 @@ class RestrictedCoefficients(Coefficients):
         return Coefficients(self.echelon)
 
     @cached_property
-    def identifiable_combinations(self) -> Array:
-        """Visible combinations of the unknowns, in scaled units, of unit size; (r, unknowns)."""
+    def _rank_decision(self) -> tuple[Array, int, float]:
+        """Right singular vectors of the visible combinations of the unknowns, in scaled units and
+        of unit size, their rank and its gap.
+        """
         first = self.unrestricted_form
         k = np.zeros((len(first.independent), len(self.parameter_units)))
         k[np.arange(len(k)), first.independent] = 1.0
@@ -295,21 +297,15 @@ class RestrictedCoefficients(Coefficients):
             _, s, vt = np.linalg.svd(energies, full_matrices=False)
             k = (s / s[0])[:, None] * vt @ k
         rows = k / units @ self.unknowns.T * units[roots]
-        if not run.robot.is_tree:
-            return rows
-        sizes = np.linalg.norm(rows, axis=1)
-        return np.asarray(rows[sizes > 0] / sizes[sizes > 0, None])
-
-    @cached_property
-    def _rank_decision(self) -> tuple[Array, int, float]:
-        """Right singular vectors of the combinations, their rank and its gap."""
-        rows = self.identifiable_combinations
+        if run.robot.is_tree:
+            sizes = np.linalg.norm(rows, axis=1)
+            rows = rows[sizes > 0] / sizes[sizes > 0, None]
         pad = max(0, rows.shape[1] - len(rows))
         rows = np.vstack([rows, np.zeros((pad, rows.shape[1]))])
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
         largest = s.max(initial=0.0)
         rank = int((s > RANK_TOLERANCE * largest).sum())
-        if not self.echelon.run.robot.is_tree:
+        if not run.robot.is_tree:
             sizes = np.maximum(s, RANK_TOLERANCE * largest)
             least = max(1, int((s > LOOP_NOISE * largest).sum()))
             ranks = range(least, max(least, min(rank, len(s) - 1)) + 1)

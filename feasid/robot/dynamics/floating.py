@@ -33,6 +33,7 @@ from feasid.core.errors import InputError
 from feasid.robot.description import Robot, find_link
 from feasid.robot.dynamics.kinematics import nodes, propagate
 from feasid.robot.dynamics.spatial import as_samples_last
+from feasid.robot.rotations import to_quaternion
 
 UNIT = 1e-3  #: Largest difference of a logged quaternion's norm from 1; four decimals lose less.
 SMALL = 1e-3  #: Angle [rad] below which the series is used; it is exact to rounding there.
@@ -268,24 +269,8 @@ def _check_samples(
 
 
 def rotation_vectors(rotation: Array) -> Array:
-    """Axis times angle of rotations, by their quaternions (Shepperd's choice of the largest)."""
-    r = rotation
-    trace = np.einsum("nii->n", r)
-    squares = np.stack([1 + trace, *(1 - trace + 2 * r[:, k, k] for k in range(3))], 1)
-    best = np.argmax(squares, axis=1)
-    q = np.empty((len(r), 4))  # w, x, y, z up to a common factor
-    skewed = np.stack(
-        [r[:, 2, 1] - r[:, 1, 2], r[:, 0, 2] - r[:, 2, 0], r[:, 1, 0] - r[:, 0, 1]], 1
-    )
-    table = np.empty((len(r), 4, 4))
-    table[:, 0, 0] = squares[:, 0]
-    table[:, 0, 1:] = table[:, 1:, 0] = skewed
-    table[:, 1:, 1:] = r + np.swapaxes(r, 1, 2)
-    for k in range(3):
-        table[:, k + 1, k + 1] = squares[:, k + 1]
-    q = np.take_along_axis(table, best[:, None, None], axis=1)[:, 0]
-    q /= np.linalg.norm(q, axis=1, keepdims=True)
-    q *= np.where(q[:, :1] < 0, -1.0, 1.0)
+    """Axis times angle of rotations (N, 3, 3), by their quaternions."""
+    q = to_quaternion(rotation)
     sine = np.linalg.norm(q[:, 1:], axis=1)
     angle = 2 * np.arctan2(sine, q[:, 0])
     ratio = np.where(sine > 0, angle / np.where(sine > 0, sine, 1.0), 2.0)

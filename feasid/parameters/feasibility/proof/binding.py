@@ -107,7 +107,8 @@ def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:
     file, statement = certificate.data, holding.statement
     limits: list[Mapping[str, str] | None] = [None]
     limits += [holding.question.size_limits(mass) for mass in HEAVIEST]
-    refused = [*_describe_differences(file, statement, _constraint_labels(holding.question))]
+    names = [".".join(name) for name in holding.question.feasible.names]
+    refused = [*_describe_differences(file, statement, names)]
     if file.get("limit") not in limits:
         length = (limits[-1] or {})["length"]
         refused.append(
@@ -127,7 +128,6 @@ def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:
         certificate = again
     # The claim that is proved, its subject and its conditions.
     data = certificate.data
-    names = _constraint_labels(holding.question)
     proved = CLAIMS.get(data["claim"])
     if proved is None:
         first = certificate.verify().splitlines()[0]
@@ -150,10 +150,6 @@ def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:
 def _describe_limit(limit: Mapping[str, str]) -> str:
     mass, length, terms = (limit[key][:40] for key in checker.LIMITS)
     return f"masses up to {mass} kg within {length} m and joint terms up to {terms}"
-
-
-def _constraint_labels(question: Question) -> list[str]:
-    return [".".join(name) for name in question.feasible.names]
 
 
 def _describe_differences(file: Statement, own: Statement, names: Sequence[str]) -> Iterator[str]:
@@ -271,6 +267,3 @@ def _adapt_proof(certificate: Certificate, holding: HeldStatement) -> Certificat
         if adapted.holds():
             return adapted
     return None
-
-
-# -- words -----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ they show which matrices must be singular, and delta shows that singular matrice
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -22,13 +22,13 @@ from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError
 from feasid.parameters.feasibility import problems, solve
 from feasid.parameters.feasibility.closest import closest
-from feasid.parameters.feasibility.constraints.units import Units, constraint_units, denser_bodies
+from feasid.parameters.feasibility.constraints.units import Units, denser_bodies
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.proof.infeasibility import InfeasibilityProver, prove_boundary
 from feasid.parameters.feasibility.proof.optimality import prove_optimum
 from feasid.parameters.feasibility.proof.presolve import PresolvedQuestion
 from feasid.parameters.feasibility.proof.question import HEAVIEST, Question
-from feasid.parameters.feasibility.reference import filter_contradiction, reference_model
+from feasid.parameters.feasibility.reference import reference_model
 from feasid.parameters.feasibility.solve import Attempt, SolverAnswer
 
 DENSER = (1e2, 1e4)  #: Of bodies in further units, at equal first moments, which may be large.
@@ -263,21 +263,3 @@ def solutions_of_equations(
     left, singular, right = np.linalg.svd(scaled / sizes[:, None], full_matrices=True)
     nearest = right[: len(K)].T @ (left.T @ target / singular)
     return reference / units + nearest, np.ascontiguousarray(right[len(K) :].T)
-
-
-def minimal_conflict(
-    question: Question, scale: Units, reference: Array, suspects: Sequence[str], solver: Any = None
-) -> tuple[str, ...]:
-    """A minimal contradictory part of the bounds that a proof names.
-
-    Consistency of bodies, signs of joint terms and the given values are never left out. Empty if
-    the given values contradict each other without any bound, or nothing can be proved.
-    """
-    bounds = question.feasible.user_constraints
-
-    def is_infeasible(subset: Collection[str]) -> bool:
-        part = question.feasible.without_constraints(bounds - frozenset(subset))
-        units = constraint_units(part, scale.mass, scale.length, scale.parameters)
-        return decide(replace(question, feasible=part), units, reference, solver).feasible is False
-
-    return () if is_infeasible(()) else filter_contradiction(suspects, is_infeasible)

@@ -67,31 +67,22 @@ def _geoms_parameters(mjcf: Mjcf, body: MjcfBody) -> Array | None:
     parts = []
     for geom in body.geoms:
         group = geom.attributes.get("group", "0").strip()
-        if group.lstrip("-").isdigit() and low <= int(group) <= high:
-            part = _geom_parameters(mjcf, body, geom)
-            if part is not None:
-                parts.append(part)
+        kind = geom.attributes.get("type", "sphere")
+        counts = group.lstrip("-").isdigit() and low <= int(group) <= high
+        if kind in WEIGHTLESS or not counts:
+            continue
+        mass, density = (_geom_numbers(mjcf, body, geom, name) for name in ("mass", "density"))
+        if 0 in (mass or density)[:1]:
+            continue
+        primitive = _geom_primitive(mjcf, body, geom)
+        if primitive is None:
+            known = kind in NUMBERS_OF_SIZE
+            what = "a mesh or shell geom" if known else f"<geom type={kind!r}>"
+            place = f"{mjcf.files.text(geom.element).path}:{geom.element.line}"
+            raise NeedsCompilerError(f"{place}: the mass of body {body.name!r} comes from {what}")
+        by_volume = primitive.volume * (density[0] if density else DENSITY)
+        parts.append(primitive.uniform_body(mass[0] if mass else by_volume))
     return np.sum(parts, axis=0) if parts else None
-
-
-def _geom_parameters(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Array | None:
-    values = geom.attributes
-    kind = values.get("type", "sphere")
-    if kind in WEIGHTLESS:
-        return None
-    mass = _geom_numbers(mjcf, body, geom, "mass")
-    density = _geom_numbers(mjcf, body, geom, "density")
-    if (mass and mass[0] == 0) or (not mass and density and density[0] == 0):
-        return None
-    primitive = _geom_primitive(mjcf, body, geom)
-    if primitive is None:
-        what = f"<geom type={kind!r}>" if kind not in NUMBERS_OF_SIZE else "a mesh or shell geom"
-        place = f"{mjcf.files.text(geom.element).path}:{geom.element.line}"
-        raise NeedsCompilerError(f"{place}: the mass of body {body.name!r} comes from {what}")
-    volume = primitive.volume
-    return primitive.uniform_body(
-        mass[0] if mass else volume * (density[0] if density else DENSITY)
-    )
 
 
 def _geom_primitive(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:

@@ -296,27 +296,19 @@ class _SdfReader:
             self.text.fail(f"the model's pose is relative to {quote(base)}", self.model)
         self.absolute[MODEL] = pose
         for name in self.frames:
-            self.place_frame(name)
-
-    def place_frame(self, name: str) -> None:
-        """Place a frame, and those that it is relative to, in the world."""
-        chain: list[str] = []
-        visited: set[str] = set()
-        while name not in self.absolute:
-            if name in visited:
-                element = self.frames[name].element
-                self.text.fail(f"the poses of {quote(name)} form a circle", element)
-            visited.add(name)
-            chain.append(name)
-            base = self.frames[name].base
-            if base != MODEL and base not in self.frames:
-                hint = did_you_mean(base, self.frames)
-                what = f"{quote(name)} is relative to {quote(base)}, which does not exist{hint}"
-                self.text.fail(what, self.frames[name].element)
-            name = base
-        for frame in reversed(chain):
-            outer = self.absolute[self.frames[frame].base]
-            self.absolute[frame] = poses.compose(outer, self.frames[frame].pose)
+            chain: dict[str, _Frame] = {}  # to the first one that is placed
+            while name not in self.absolute:
+                frame = self.frames[name]
+                if name in chain:
+                    self.text.fail(f"the poses of {quote(name)} form a circle", frame.element)
+                chain[name] = frame
+                if frame.base != MODEL and frame.base not in self.frames:
+                    hint = did_you_mean(frame.base, self.frames)
+                    what = f"{quote(frame.base)}, which does not exist{hint}"
+                    self.text.fail(f"{quote(name)} is relative to {what}", frame.element)
+                name = frame.base
+            for inner, frame in reversed(chain.items()):
+                self.absolute[inner] = poses.compose(self.absolute[frame.base], frame.pose)
 
     def relative_pose(self, outer: str, inner: str, near: int = NEAR) -> description.ExactPose:
         """The pose of a frame in another one."""
