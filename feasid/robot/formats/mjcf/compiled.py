@@ -223,7 +223,7 @@ def _shared_drives(model: Any) -> dict[int, Drive]:
             coupling = {model.joint(j).name: c for j, c in pairs}
             parts = coupling, tuple(terms), np.array([*terms.values()])
             rest = low if "k" in terms else 0.0
-            out[i] = Drive(model.tendon(i).name or str(i), *parts, rest=rest, from_file=True)
+            out[i] = Drive(model.tendon(i).name or f"tendon {i}", *parts, rest=rest, from_file=True)
     return out
 
 

@@ -110,7 +110,8 @@ class _MjcfReader:
                 scope = _Scope(scope.body, kind, pose)
             waiting.extend((child, scope) for child in reversed(self.read_children(element, scope)))
         elements = [e for s in sections if s.tag == "tendon" for e in self.files.children(s)]
-        tendons = {d.name: (d, e) for e in elements if (d := self.shared_drive(e))}
+        drives = [(self.shared_drive(element, k), element) for k, element in enumerate(elements)]
+        tendons = {drive.name: (drive, element) for drive, element in drives if drive}
         read = [element for _, element in tendons.values()]
         self.effects += model.unmodelled_effects(self.files, sections, self.attributes, read)
         off = bool(self.disabled & {"equality", "constraint"})
@@ -464,7 +465,7 @@ class _MjcfReader:
 
     # -- tendons and equality constraints ------------------------------------------------------
 
-    def shared_drive(self, element: Element) -> Drive | None:
+    def shared_drive(self, element: Element, number: int) -> Drive | None:
         """A fixed tendon as a drive along several joints; None for one that is no linear one."""
         values = self.attributes(element, ("tendon",))
         ends = [(e, e.attributes.get("joint")) for e in self.files.children(element)]
@@ -487,7 +488,7 @@ class _MjcfReader:
         home = sum(c * j.terms.rest for c, j in zip(factors, joints, strict=True))
         length = float(lengths[0])
         return Drive(
-            values.get("name") or f"tendon on line {element.line}",
+            values.get("name") or f"tendon {number}",
             coupling,
             tuple(terms),
             np.array([*terms.values()]),
