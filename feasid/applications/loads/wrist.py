@@ -85,7 +85,7 @@ ERRORS = {
 USUAL = {"rotation": 0.1, "delay": 0.03, "gain": 0.03, "tilt": 0.02, "zero": 0.01}
 """Largest deviation of each that is usual: [rad], [s], [1], [rad], [rad or m]."""
 
-SPREADS = 0.25 ** np.arange(4)
+SPREADS = np.array([1.0, 0.5, 0.2, 0.05])
 """Deviations that are weighed, each by its size, over the largest one."""
 
 NUDGE = 1e-4  #: Step of each error by which the derivatives follow, in its unit.
