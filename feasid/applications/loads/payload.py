@@ -38,7 +38,7 @@ from feasid.options.complete import check_options, document_options
 from feasid.options.tables import LoadOptions
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_least_squares
-from feasid.parameters.identifiability.base import load_columns
+from feasid.parameters.identifiability.base import base_parameters, load_columns
 from feasid.results.fit import Fit, fit
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot, find_link
@@ -387,15 +387,7 @@ def least_squares_covariance(r: Array) -> tuple[Array, Array]:
     return covariance, inverse @ U[:, :rank].T / scale[:, None]
 
 
-@dataclass(frozen=True, eq=False)
-class _SingleBody:
-    """A free body: all its ten parameters are base parameters."""
-
-    robot: Robot
-    K: Array
-
-
 def fit_feasible_body(r: Array, rho: Array) -> FeasibleFit:
     """The possible body with the least ``|r delta - rho|``, verified in exact arithmetic."""
     robot = Robot((Body("load", None, motion=np.eye(6)),), name="load")
-    return feasible_least_squares(r, rho, _SingleBody(robot, np.eye(10)), feasible_set(robot))
+    return feasible_least_squares(r, rho, base_parameters(robot), feasible_set(robot))

@@ -32,7 +32,6 @@ from itertools import product
 from typing import Literal, Unpack
 
 import numpy as np
-import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
@@ -44,7 +43,7 @@ from feasid.applications.loads.payload import (
     payload_of_fit,
     refuse_negative_mass,
 )
-from feasid.core.arguments import NonNegative, checked
+from feasid.core.arguments import Matrix3, NonNegative, Vector3, checked
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, LogError
 from feasid.core.progress import step
@@ -112,8 +111,8 @@ def payload_from_wrench(
     *,
     channels: Sequence[str] = CHANNELS,
     body: str | None = None,
-    rotation: npt.ArrayLike | None = None,
-    position: npt.ArrayLike | None = None,
+    rotation: Matrix3 = ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    position: Vector3 = (0, 0, 0),
     calibration: Mapping[Literal["rotation", "delay", "gain", "tilt", "zero"], NonNegative]
     | Literal["usual"]
     | None = "usual",
@@ -136,8 +135,7 @@ def payload_from_wrench(
     body : str, optional
         The body or link that carries the sensor; the result is in its frame. Default the last body.
     rotation, position : array_like, shapes (3, 3) and (3,), optional
-        Pose of the sensor in that frame: its axes as columns, its origin [m]. Default the frame
-        itself.
+        Pose of the sensor in that frame: its axes as columns, its origin [m].
     calibration : mapping of str to float, "usual" or None
         Largest standard deviations of errors: rotation [rad] of the sensor about each axis, delay
         [s], gain [1] of each channel, tilt [rad] of the base and zero [rad or m] of each joint.
@@ -164,10 +162,9 @@ def payload_from_wrench(
     recording = Recording.from_source(log)
     arm = resolve_robot(log, robot)
     k, link = find_link(arm, body)
-    turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
-    shift = np.zeros(3) if position is None else np.asarray(position, dtype=np.float64)
-    if turn.shape != (3, 3) or shift.shape != (3,) or abs(np.linalg.det(turn) - 1) > 1e-6:
-        raise InputError("rotation must be a (3, 3) rotation matrix and position have 3 entries")
+    turn, shift = np.asarray(rotation, dtype=np.float64), np.asarray(position, dtype=np.float64)
+    if abs(np.linalg.det(turn) - 1) > 1e-6:
+        raise InputError("rotation must be a rotation matrix: its determinant is not 1")
     motion = recording.motion(arm, torque=False, **options)
     table = recording.table(arm, options.get("topic"))
     missing = [c for c in channels if c not in table.columns]
@@ -277,7 +274,7 @@ def _channel_weights(runs: Sequence[_SensorRun], residual: Array, unknowns: int)
     """
     parts = np.split(residual, np.cumsum([len(run.times) for run in runs])[:-1])
     sums = [
-        part[k : k + run.block].sum(axis=0) / np.sqrt(run.block)
+        np.sum(part[k : k + run.block], axis=0) / np.sqrt(run.block)
         for run, part in zip(runs, parts, strict=True)
         for k in range(0, len(part) - run.block + 1, run.block)
     ]
@@ -397,16 +394,15 @@ def _identify_load(
         if np.abs(shown.values[kind]).max()
         > USUAL[kind] * (ANOTHER if widths[kind] else CONTRADICTED)
     ]
-    level = next((k for k, least in WRENCH_LIMITS.items() if missed > least), "good")
     found = payload_of_fit(body, fit, covariance, (1.0, missed))
-    if not np.isfinite(found.mass_std):
-        level = "useless"
-        reasons = ["The motion does not determine the load: its weight must pull in directions "
-                   "that differ.", *reasons]  # fmt: skip
-    elif level != "good":
+    level = next((k for k, least in WRENCH_LIMITS.items() if missed > least), "good")
+    if level != "good":
         reasons.append(
             f"The load explains all but {100 * missed:.0f} % of what the sensor's channels vary "
             "by: check its pose, its units and the order of the channels."
         )
+    if not np.isfinite(found.mass_std):
+        level = "useless"
+        reasons = ["The motion does not determine the load: turn it in several directions."]
     level = "doubtful" if level == "good" and reasons else level
     return replace(found, level=level, reasons=tuple(reasons), sensor=sensor)
