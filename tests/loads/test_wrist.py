@@ -44,7 +44,7 @@ def test_a_load_is_within_its_deviations(wrong):
     assert abs(outcome.mass) < SURE
     assert np.abs(outcome.centre).max() < SURE
     assert outcome.angle < ANGLE
-    assert outcome.delay < DELAY
+    assert outcome.delay < DELAY or "delay" not in outcome.corrected
     assert outcome.level == "good"
 
 
