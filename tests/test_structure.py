@@ -192,8 +192,14 @@ def test_import_is_light():
     assert not loaded_by("import feasid, feasid.cli") & heavy
 
 
-def test_regressor_needs_no_solver_and_no_pandas():
-    code = "import feasid; feasid.regressor(feasid.Robot.from_dh([(0,1,0,0)]), [0], [0], [0])"
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import feasid; feasid.regressor(feasid.Robot.from_dh([(0,1,0,0)]), [0], [0], [0])",
+        "import feasid.parameters.identifiability.base",
+    ],
+)
+def test_dynamics_and_identifiability_need_no_solver_and_no_pandas(code):
     assert not loaded_by(code) & {"pandas", "cvxpy", "clarabel", "matplotlib"}
 
 

@@ -73,19 +73,15 @@ def test_motors_that_move_two_joints(symbol):
     assert feasid.base_parameters(robot).size == rank(robot)
 
 
-@pytest.mark.parametrize("symbol", [s for s in SYMBOLS if s not in ("gs", "gc")])
-def test_at_rest(symbol):
-    """Compensators aside: at rest they are like weight, and such sums are not looked for."""
+@pytest.mark.parametrize(
+    ("symbol", "static"),
+    # Compensators at rest are like weight, and such sums are not looked for.
+    [(s, static) for s in SYMBOLS for static in (False, True) if not static or s[:1] != "g"],
+)
+def test_at_rest_and_with_torques_that_are_not_measured(symbol, static):
     robot = arm(*(drive(j, symbol, **{f"q{j}": 1.0}) for j in "123"))
-    found = feasid.base_parameters(robot, static=True)
-    assert found.size == rank(robot, static=True)
-
-
-@pytest.mark.parametrize("symbol", SYMBOLS)
-def test_joints_whose_torques_are_not_measured(symbol):
-    robot = arm(*(drive(j, symbol, **{f"q{j}": 1.0}) for j in "123"))
-    found = feasid.base_parameters(robot, measured=["2"])
-    assert found.size == rank(robot, rows=[1])
+    found = feasid.base_parameters(robot, static=static, measured=None if static else ["2"])
+    assert found.size == rank(robot, slice(None) if static else [1], static=static)
 
 
 @pytest.mark.parametrize("symbol", [s for s in SYMBOLS if TERMS[s].varies_with == "dq"])

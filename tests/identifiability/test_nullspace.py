@@ -212,30 +212,29 @@ def test_ordinary_robots_get_no_warnings():
 # -- random mechanisms -----------------------------------------------------------------------
 
 
-def check_random_tree(seed):
-    rng = np.random.default_rng(seed)
-    mechanism = random_mechanism(rng)
-    robot = mechanism.robot()
-    count = exact_count(mechanism, seed)
-    base = base_parameters(robot)
-    elsewhere = base_parameters(reframed(robot, rng))
-    millimetres = base_parameters(reframed(robot, rng, 1000.0))
-    assert (base.size, elsewhere.size, millimetres.size) == (count,) * 3, seed
-    assert consistency(base) < CONSISTENCY, seed
-
-
 @pytest.mark.sampled(0.3)
-@pytest.mark.parametrize("block", range(10))
-def test_random_trees_have_the_exact_count(block):
-    for seed in range(10 * block, 10 * block + 10):
-        check_random_tree(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(20))
-def test_two_thousand_random_trees(block):
-    for seed in range(1000 + 100 * block, 1100 + 100 * block):
-        check_random_tree(seed)
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        *(range(10 * k, 10 * k + 10) for k in range(10)),
+        *(
+            pytest.param(range(1000 + 100 * k, 1100 + 100 * k), marks=pytest.mark.slow)
+            for k in range(20)
+        ),
+    ],
+    ids=str,
+)
+def test_random_trees_have_the_exact_count(seeds):
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        mechanism = random_mechanism(rng)
+        robot = mechanism.robot()
+        base = base_parameters(robot)
+        elsewhere = base_parameters(reframed(robot, rng))
+        millimetres = base_parameters(reframed(robot, rng, 1000.0))
+        count = exact_count(mechanism, seed)
+        assert (base.size, elsewhere.size, millimetres.size) == (count,) * 3, seed
+        assert consistency(base) < CONSISTENCY, seed
 
 
 @pytest.mark.parametrize("seed", range(25))

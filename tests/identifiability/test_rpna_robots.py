@@ -56,7 +56,10 @@ def singular_values(model, seed, zeros=()):
     return np.linalg.svd(r, compute_uv=False)
 
 
-def compare(path, floating):
+@pytest.mark.sampled(0.2)
+@pytest.mark.parametrize("floating", [False, True], ids=["fixed", "floating"])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_count_of_every_robot_is_the_rank_of_pinocchios_regressor(path, floating):
     robot, model = loaded(path, floating)
     base = base_parameters(robot)
     zeros = [b.joint for b in robot.bodies if b.massless and b.joint != "floating_base"]
@@ -66,13 +69,6 @@ def compare(path, floating):
     assert rank in (base.size, base.literal.size)
     if base.literal.size == base.size:
         assert not base.warnings
-
-
-@pytest.mark.sampled(0.2)
-@pytest.mark.parametrize("floating", [False, True], ids=["fixed", "floating"])
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_count_of_every_robot_is_the_rank_of_pinocchios_regressor(path, floating):
-    compare(path, floating)
 
 
 def test_robots_are_found():

@@ -79,12 +79,3 @@ def test_orders_of_other_packages():
     assert [inertia.SYMBOLS[k] for k in inertia.RPNA] == [
         "m", "lx", "ly", "lz", "Lxx", "Lyy", "Lzz", "Lyz", "Lxz", "Lxy",
     ]  # fmt: skip
-
-
-@given(st.integers(0, 10**6))
-def test_spatial_inertia_is_that_about_the_centre_moved_to_the_origin(seed):
-    mass, com, about_com = inertia.to_mass_com_inertia(parameters(*cloud(seed)))
-    move = np.block([[np.eye(3), inertia.skew(com)], [np.zeros((3, 3)), np.eye(3)]])
-    central = np.block([[about_com, np.zeros((3, 3))], [np.zeros((3, 3)), mass * np.eye(3)]])
-    spatial = inertia.spatial_inertia(inertia.from_mass_com_inertia(mass, com, about_com))
-    np.testing.assert_allclose(spatial, move @ central @ move.T, atol=1e-11)

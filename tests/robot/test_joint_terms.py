@@ -166,20 +166,18 @@ def test_forces_that_are_not_modelled_are_refused_by_name(tmp_path, kind, use_mu
         load_robot(path, ignore=[kind[:-1]])
 
 
-def test_a_force_by_default_class_is_refused(tmp_path):
-    text = ACTING["tendon"].replace('stiffness="3"', "")
-    text = text.replace("<mujoco>", '<mujoco><default><tendon damping="1"/></default>')
-    with pytest.raises(DescriptionError, match="tendon 'rope' has damping=1"):
-        load_robot(write(tmp_path, text))
-    motor = ACTING["actuator"].replace(' armature="1"', "")
-    motor = motor.replace("<mujoco>", '<mujoco><default><general damping="1"/></default>')
-    with pytest.raises(DescriptionError, match="actuator 'm' has damping=1"):
-        load_robot(write(tmp_path, motor))
-
-
-def test_a_tendon_that_exerts_no_force_is_listed(tmp_path):
-    robot = load_robot(write(tmp_path, ACTING["tendon"].replace('stiffness="3"', "")))
+def test_a_force_by_default_class_is_refused_and_a_tendon_without_any_is_listed(tmp_path):
+    rope = ACTING["tendon"].replace('stiffness="3"', "")
+    robot = load_robot(write(tmp_path, rope))
     assert any("tendon ('rope')" in note for note in robot.source.notes)
+    motor = ACTING["actuator"].replace(' armature="1"', "")
+    for text, default, words in (
+        (rope, "tendon", "tendon 'rope' has damping=1"),
+        (motor, "general", "actuator 'm' has damping=1"),
+    ):
+        text = text.replace("<mujoco>", f'<mujoco><default><{default} damping="1"/></default>')
+        with pytest.raises(DescriptionError, match=words):
+            load_robot(write(tmp_path, text))
 
 
 def test_flags_switch_terms_off(tmp_path):

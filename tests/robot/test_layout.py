@@ -418,6 +418,7 @@ def feature(name, *, positive=False, load=False):
     [
         ({"symbols": ()}, "drive 'd' needs some of"),
         ({"symbols": ("fx",)}, "['fx']"),
+        ({"symbols": ("fd",)}, "bounded by viscous friction (fv)"),
         ({"symbols": ("fv", "fv")}, "drive 'd' has a symbol twice: ['fv', 'fv']"),
         ({"coupling": {}}, "drive 'd' needs finite non-zero factors per joint"),
         ({"coupling": {"a": 0.0}}, "drive 'd' needs finite non-zero factors per joint"),

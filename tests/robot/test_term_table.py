@@ -376,15 +376,3 @@ def test_the_table_of_joint_terms_does_not_contradict_itself():
     assert all((t.kind == "inertia") == (t.varies_with == "ddq") for t in JOINT_TERMS)
     with pytest.raises(TypeError, match="factor"):
         JointTerm("xx", "", "", "", kind="friction", varies_with="dq")
-
-
-def test_no_term_stands_in_for_another():
-    own, (q, dq, ddq, _) = drive("fl"), states()
-    with pytest.raises(InputError, match="unknown drive symbol 'xx'"):
-        own.factor("xx", q, dq, ddq)
-    with pytest.raises(InputError, match="needs the load"):
-        own.factor("fl", q, dq, ddq)
-    with pytest.raises(DescriptionError, match=r"bounded by viscous friction \(fv\)"):
-        feasid.Drive("1", {"1": 1.0}, ("fd",))
-    with pytest.raises(DescriptionError, match="xx"):
-        feasid.Drive("1", {"1": 1.0}, ("xx",))
