@@ -106,35 +106,21 @@ def test_limits_that_were_named_are_in_the_sentence():
     assert "without the tie that you named" in refusal(without, reader.values(**bounds))
 
 
-def test_rows_permuted_under_the_values_are_refused():
-    reader = Reader()
-    order = np.roll(np.arange(len(reader.K)), 1)
-    certificate = proved(reader.robot, reader.K[order], reader.beta)
-    assert "equation 0 is not row 0 of K" in refusal(certificate, reader.values())
-    certificate = proved(reader.robot, reader.K[order], reader.beta[order])
-    assert "equation 0 is not row 0 of K" in refusal(certificate, reader.values())
-
-
-def test_single_parameters_instead_of_k_are_refused():
-    reader = Reader()
-    count = len(reader.K)
-    for places in (range(count), range(reader.robot.size - count, reader.robot.size)):
-        single = np.eye(reader.robot.size)[list(places)]
-        certificate = proved(reader.robot, single, reader.beta)
-        assert "is not row" in refusal(certificate, reader.values())
-
-
-def test_a_row_twice_with_another_value_is_refused():
-    reader = Reader()
-    K, beta = np.vstack([reader.K, reader.K[:1]]), np.r_[reader.beta, reader.beta[0] + 1]
-    assert "equations, where K has" in refusal(proved(reader.robot, K, beta), reader.values())
-
-
-def test_a_few_of_the_rows_are_refused():
-    reader = Reader()
-    beta = reader.impossible()
-    certificate = proved(reader.robot, reader.K[:2], beta[:2])
-    assert "2 equations, where K has" in refusal(certificate, reader.values(beta))
+def test_equations_that_are_not_those_of_k_are_refused():
+    """Rows permuted, single parameters, a row twice with another value, a few of the rows."""
+    reader, impossible = Reader(), Reader().impossible()
+    K, beta, count = reader.K, reader.beta, len(reader.K)
+    order = np.roll(np.arange(count), 1)
+    first, last = np.eye(reader.robot.size)[:count], np.eye(reader.robot.size)[-count:]
+    for rows, given, held, why in (
+        (K[order], beta, beta, "equation 0 is not row 0 of K"),
+        (K[order], beta[order], beta, "equation 0 is not row 0 of K"),
+        (first, beta, beta, "is not row"),
+        (last, beta, beta, "is not row"),
+        (np.vstack([K, K[:1]]), np.r_[beta, beta[0] + 1], beta, "equations, where K has"),
+        (K[:2], impossible[:2], impossible, "2 equations, where K has"),
+    ):
+        assert why in refusal(proved(reader.robot, rows, given), reader.values(held))
 
 
 def test_a_zero_made_negative_is_refused():

@@ -56,16 +56,6 @@ def test_limits_are_in_kilograms_and_metres():
     assert float(limit["length"]) >= 10 * max(np.linalg.norm(b.position) for b in ROBOT.bodies)
 
 
-def test_zero_friction_is_feasible():
-    delta = TRUTH.copy()
-    for k in range(len(ROBOT.drives)):
-        delta[[*ROBOT.drive_columns(k).values()]] = 0.0
-    beta = BASE.K @ delta
-    assert feasid.check(beta, BASE).feasible is True
-    assert feasid.check(ROBOT.with_values(delta)).feasible is True
-    assert feasid.correct(ROBOT.with_values(delta)).changed == ()
-
-
 @pytest.mark.parametrize("points", [0, 1, 2, 3, 4])
 def test_a_free_body_on_the_boundary_is_decided(points):
     ten = np.zeros(10)

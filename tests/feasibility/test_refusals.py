@@ -381,10 +381,14 @@ def test_limits_are_those_of_the_specification():
         ("+1", False),
         ("1\n", False),
         ("\u0661", False),
+        *((text, False) for text in ("nan", "inf", "0x1", " 1", "1_0", "1e9999")),
     ],
 )
 def test_numbers_are_those_of_the_specification(text, read):
     assert bool(certificate.NUMBER.fullmatch(text)) is read
+    if not read:
+        with pytest.raises(ValueError, match="not an exact number"):
+            certificate.exact(text)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 64])
