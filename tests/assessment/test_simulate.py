@@ -12,12 +12,7 @@ from thorough import some
 
 import feasid
 from feasid.core.errors import InputError, LogError, NotEnoughDataError
-from feasid.identification.assessment.simulation import (
-    CANNOT_TELL,
-    MAX_STEP,
-    WORSE,
-    robot_as_described,
-)
+from feasid.identification.assessment.simulation import CANNOT_TELL, WORSE, robot_as_described
 from feasid.robot.dynamics.forward import Feedback, ForwardModel
 
 mujoco = pytest.importorskip("mujoco")
@@ -34,8 +29,6 @@ where accelerations of 50 rad/s^2 reverse joints within a step; 2e-6 along logge
 FINE_STEP = 2e-5
 HARD = [2e-4, 1], [0.99, 0.999, 0.001]
 """MuJoCo's ``solreffriction`` and the start of ``solimpfriction`` with which friction holds."""
-CREEP = 1e-9
-"""Position [rad] that may be lost in .3 s by a joint that dry friction holds: rounding."""
 ROBOTS = ("ur5", "panda", "z1", "random")
 
 worlds = {}
@@ -82,28 +75,6 @@ def test_windows_end_where_mujoco_ends(robot):
 def arm():
     robot = feasid.load_robot(ARM).with_joint_terms(("viscous", "coulomb"), drive_inertia=True)
     return robot.with_values(arm_parameters(robot))
-
-
-def test_dry_friction_holds_below_its_limit_and_lets_go_above():
-    robot = arm()
-    model, q = ForwardModel(robot), np.zeros((1, robot.dof))
-    held = model.dry_friction(q, 0 * q)
-    assert (held > 0).any()
-    _, bias = model.mass_and_bias(q, 0 * q)
-    for share, moves in ((0.99, False), (1.5, True)):
-        torque = np.repeat((bias + share * held)[:, None], 100, axis=1)
-        end = model.roll_out(q, 0 * q, torque, MAX_STEP)[0, -1]
-        assert (np.abs(end) > CREEP).any() == moves
-
-
-def test_stiff_feedback_stays_stable():
-    robot = arm()
-    n = robot.dof
-    want = np.full((1, 200, n), 0.3)
-    feedback = Feedback(np.full(n, 1e5), np.full(n, 1e3), want, 0 * want)
-    q = np.zeros((1, n))
-    out = ForwardModel(robot).roll_out(q, q, 0 * want, MAX_STEP, feedback)
-    np.testing.assert_allclose(out[0, -1], 0.3, atol=1e-3)
 
 
 def turning_slowly(robot):

@@ -1,5 +1,7 @@
 """The regressor and inverse dynamics against Pinocchio, energy balance and each other."""
 
+import re
+
 import numpy as np
 import pytest
 from robots import RTOL, random_robot, random_rotation, relative
@@ -140,25 +142,23 @@ def test_power_balance_with_joints_of_several_dof():
 
 
 def test_wrong_input_is_named():
-    robot = feasid.Robot.from_dh([(0, 1, 0, 0)] * 2)
-    with pytest.raises(InputError, match=r"dq has shape \(3, 1\)"):
-        feasid.regressor(robot, np.zeros((3, 2)), np.zeros((3, 1)), np.zeros((3, 2)))
-    bad = np.zeros((3, 2))
+    robot, good, bad = feasid.Robot.from_dh([(0, 1, 0, 0)] * 2), np.zeros((3, 2)), np.zeros((3, 2))
     bad[1, 0] = np.nan
-    with pytest.raises(InputError, match=r"ddq must be .*\[1, 0\] is nan") as caught:
-        feasid.regressor(robot, np.zeros((3, 2)), np.zeros((3, 2)), bad)
-    assert caught.value.row == 1
-    good = np.zeros((3, 2))
-    with pytest.raises(InputError, match="dq has 4 samples, q has 3"):
-        feasid.regressor(robot, np.zeros((3, 2)), np.zeros((4, 2)), good)
-    with pytest.raises(InputError, match=r"q has shape \(1, 3, 2\), expected \(samples, 2\)"):
-        feasid.regressor(robot, np.zeros((1, 3, 2)), np.zeros((3, 2)), good)
-    with pytest.raises(InputError, match=r"^q must be an array of finite numbers, not text"):
-        feasid.regressor(robot, [["zero", 0.0]], np.zeros((1, 2)), np.zeros((1, 2)))
-    last = robot.size - 1
-    for columns in ([0, last + 1], [0, 0], [-1, 0]):
-        with pytest.raises(InputError, match=rf"columns must be distinct and within 0\.\.{last}$"):
-            feasid.regressor(robot, *np.zeros((3, 1, 2)), columns=columns)
+    last = f"columns must be distinct and within 0..{robot.size - 1}"
+    for motion, options, words, row in (
+        ((good, np.zeros((3, 1)), good), {}, "dq has shape (3, 1)", None),
+        ((good, good, bad), {}, "[1, 0] is nan", 1),
+        ((good, np.zeros((4, 2)), good), {}, "dq has 4 samples, q has 3", None),
+        ((good[None], good, good), {}, "q has shape (1, 3, 2), expected (samples, 2)", None),
+        (([["zero", 0.0]], good, good), {}, "q must be an array of finite numbers, not text", None),
+        *((3 * [good], {"columns": c}, last, None) for c in ([0, robot.size], [0, 0], [-1, 0])),
+    ):
+        with pytest.raises(InputError, match=re.escape(words)) as caught:
+            feasid.regressor(robot, *motion, **options)
+        assert caught.value.data.get("row") == row
+    with pytest.raises(InputError, match=r"no value for 1\.Lxx .and 19 more.: pass p") as caught:
+        feasid.inverse_dynamics(robot, good, good, good)
+    assert (caught.value.body, caught.value.symbol) == ("1", "Lxx")
 
 
 def test_samples_of_long_motions_are_those_of_short_ones():
@@ -172,10 +172,3 @@ def test_samples_of_long_motions_are_those_of_short_ones():
     some = [0, 1699, 1700, 3399, 3400, 3499]
     np.testing.assert_allclose(whole[some], feasid.regressor(robot, *motion[:, some]), atol=RTOL)
     np.testing.assert_allclose(torque[some], whole[some] @ delta, atol=1e-9)
-
-
-def test_a_description_without_values_says_how_many_and_which():
-    robot = feasid.Robot.from_dh([(0, 1, 0, 0)] * 2)
-    with pytest.raises(InputError, match=r"no value for 1\.Lxx .and 19 more.: pass p") as caught:
-        feasid.inverse_dynamics(robot, *np.zeros((3, 1, 2)))
-    assert (caught.value.body, caught.value.symbol) == ("1", "Lxx")

@@ -241,16 +241,6 @@ def test_better_than_random(arm, motion):
     assert motion.certificate.log_det > best + 1
 
 
-def test_condition_number_is_that_of_the_regressor(motion):
-    base = feasid.base_parameters(motion.robot)
-    w = feasid.regressor(motion.robot, motion.q, motion.dq, motion.ddq, columns=base.independent)
-    w = w.reshape(-1, base.size)
-    assert np.isclose(motion.condition_number, np.linalg.cond(w))
-    assert np.isclose(motion.certificate.log_det, np.linalg.slogdet(w.T @ w / len(motion.t))[1])
-    assert motion.certificate.rank == base.size == np.linalg.matrix_rank(w)
-    assert motion.certificate.is_full_rank
-
-
 @pytest.mark.slow
 def test_objectives_differ(arm, motion):
     options = {"acceleration": 12.0, **FAST}

@@ -119,14 +119,6 @@ def test_plot_shows_limits(motion):
     figure.savefig(io.BytesIO(), format="png")
 
 
-def test_summary_shouts_only_when_something_is_wrong(motion):
-    text = motion.summary()
-    assert "limits kept" in text
-    assert "UNSEEN" not in text
-    assert "limits between samples  kept" in repr(motion)
-    assert list(motion.certificate.table().index) == list(motion.certificate.expressions)
-
-
 def test_command_writes_all_files(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(ARM)

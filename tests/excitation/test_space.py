@@ -8,21 +8,13 @@ import numpy as np
 import pytest
 
 import feasid
+from feasid.applications.excitation import design, space
 from feasid.applications.excitation.bounds import resolve_bounds
 from feasid.applications.excitation.certificate import certify_motion, value_per_joint
 from feasid.applications.excitation.constraint_check import (
     Margin,
     largest_feasible_scale,
     scale_to_limits,
-)
-from feasid.applications.excitation.design import (
-    ObjectiveFamily,
-    design_setting,
-    make_basis,
-    make_problem,
-    needs_task,
-    random_motion,
-    task_motions,
 )
 from feasid.applications.excitation.problem import (
     ConditionNumber,
@@ -31,22 +23,6 @@ from feasid.applications.excitation.problem import (
 )
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
 from feasid.applications.excitation.search import LIMIT_SHARE, Perturbations
-from feasid.applications.excitation.space import (
-    DISTANCE_UNIT,
-    Capsule,
-    FloorDistance,
-    LinkDistance,
-    _drop_contained_capsules,
-    _parse_capsule,
-    collision_pairs,
-    find_frame,
-    find_rest_posture,
-    link_capsules,
-    link_frames,
-    margin_names,
-    posture_constraints,
-    posture_margins,
-)
 from feasid.applications.excitation.trajectory import (
     approach_times,
     derivative,
@@ -92,27 +68,27 @@ def parts(robot, **given):
     """The regressor without columns, the limits, the constraints and the notes."""
     dynamics, notes = MotionRegressor(robot, ()), []
     bounds = resolve_bounds(robot)[0]
-    found = posture_constraints(dynamics, bounds, notes=notes, **{**ASKED, **given})
+    found = space.posture_constraints(dynamics, bounds, notes=notes, **{**ASKED, **given})
     return dynamics, bounds, found, notes
 
 
 def margins(robot, q, **given):
     dynamics, bounds, found, _ = parts(robot, **given)
-    names = margin_names(dynamics, bounds, found)
-    values = posture_margins(dynamics, bounds, found, np.array(q, dtype=float)[:, None])[:, 0]
+    names = space.margin_names(dynamics, bounds, found)
+    values = space.posture_margins(dynamics, bounds, found, np.array(q, dtype=float)[:, None])[:, 0]
     return dict(zip(names, values.tolist(), strict=True))
 
 
 def test_frames_of_all_links():
     robot = gantry()
-    frames = link_frames(robot)
+    frames = space.link_frames(robot)
     assert {n: f.body for n, f in frames.items()} == {
         "base": -1, "l0": 0, "l1": 1, "l2": 2, "tip": 2,
     }  # fmt: skip
     assert frames["tip"].position.tolist() == [0.5, 0, 0]
     message = "robot 'gantry' has no frame 'tap' (did you mean 'tip'?); its links: base, l0, l1, "
     with pytest.raises(InputError, match=re.escape(message)):
-        find_frame(robot, "tap")
+        space.find_frame(robot, "tap")
 
 
 def test_margins_of_a_workspace_count_half_its_width():
@@ -143,10 +119,10 @@ def test_a_workspace_that_is_none(box, message):
 def test_heights_above_the_floor():
     """The ball is 0.1 m thick, the rod reaches from 0.8 to 1.2 m above; the base does not move."""
     dynamics, _, (part,), _ = parts(gantry(), floor=-1.0)
-    assert isinstance(part, FloorDistance)
+    assert isinstance(part, space.FloorDistance)
     assert sorted({c.link for c in part.capsules}) == ["l2", "tip"]
     q = np.array([[0.1], [0.2], [0.3]])
-    values = part(dynamics.evaluate(q, 0 * q, 0 * q))[0][:, 0] * DISTANCE_UNIT
+    values = part(dynamics.evaluate(q, 0 * q, 0 * q))[0][:, 0] * space.DISTANCE_UNIT
     found = {}
     for name, value in zip(part.margin_names, values, strict=True):
         found.setdefault(name, []).append(round(float(value), 9))
@@ -160,9 +136,12 @@ def test_the_floor_needs_shapes_and_ignored_links_exist():
     bounds = resolve_bounds(bare, position=1.0, velocity=1.0)[0]
     dynamics = MotionRegressor(bare, ())
     with pytest.raises(InputError, match="floor needs shapes"):
-        posture_constraints(dynamics, bounds, notes=[], **{**ASKED, "floor": 0.0})
+        space.posture_constraints(dynamics, bounds, notes=[], **{**ASKED, "floor": 0.0})
     notes = []
-    assert posture_constraints(dynamics, bounds, notes=notes, **{**ASKED, "collision": True}) == ()
+    assert (
+        space.posture_constraints(dynamics, bounds, notes=notes, **{**ASKED, "collision": True})
+        == ()
+    )
     assert notes == [
         "collisions between links are not avoided: no collision primitives, no capsules="
     ]
@@ -173,13 +152,13 @@ def test_the_floor_needs_shapes_and_ignored_links_exist():
 
 def test_distances_between_a_ball_on_the_ground_and_what_moves():
     dynamics, _, (part,), notes = parts(gantry(), collision=True, clearance=0.01)
-    assert isinstance(part, LinkDistance)
+    assert isinstance(part, space.LinkDistance)
     assert notes == []
     assert [set(re.findall("'(.*?)'", name)) - {"base"} for name in part.margin_names] in (
         [{"l2"}, {"tip"}], [{"tip"}, {"l2"}],
     )  # fmt: skip
     q = np.array([[0.3, -0.5], [0.4, 0.0], [-1.0, -2.0]])
-    values = part(dynamics.evaluate(q, 0 * q, 0 * q))[0] * DISTANCE_UNIT
+    values = part(dynamics.evaluate(q, 0 * q, 0 * q))[0] * space.DISTANCE_UNIT
     ball_at = np.linalg.norm(q - [[0], [0], [-5]], axis=0) - 0.3 - 0.01
     rod = q + np.array([[0.5], [0], [0.8]])
     rod_at = np.linalg.norm(rod - [[0], [0], [-5]], axis=0) - 0.25 - 0.01
@@ -198,18 +177,18 @@ def test_links_that_always_touch_are_left_out_and_noted():
 
 
 def capsule(link, body, x, radius, length=0.0):
-    return Capsule(link, body, np.array([x, 0.0, 0]), np.array([x + length, 0, 0]), radius)
+    return space.Capsule(link, body, np.array([x, 0.0, 0]), np.array([x + length, 0, 0]), radius)
 
 
 def test_pairs_are_of_bodies_that_no_joint_connects():
     """A chain 0-1-2-3 on the ground, with two capsules on body 3."""
     links = [capsule(f"c{b}", b, 0, 0.1) for b in (-1, 0, 1, 2, 3, 3)]
     pairs = {tuple(sorted((links[a].body, links[b].body))) for a, b in
-             collision_pairs(links, [-1, 0, 1, 2], ())}  # fmt: skip
+             space.collision_pairs(links, [-1, 0, 1, 2], ())}  # fmt: skip
     assert pairs == {(-1, 1), (-1, 2), (-1, 3), (0, 2), (0, 3), (1, 3)}
-    assert len(collision_pairs(links, [-1, 0, 1, 2], ())) == 9
-    assert len(collision_pairs(links, [-1, 0, 1, 2], (("c3", "c0"), ("c-1", "c2")))) == 6
-    assert collision_pairs(links[:1], [-1], ()).shape == (0, 2)
+    assert len(space.collision_pairs(links, [-1, 0, 1, 2], ())) == 9
+    assert len(space.collision_pairs(links, [-1, 0, 1, 2], (("c3", "c0"), ("c-1", "c2")))) == 6
+    assert space.collision_pairs(links[:1], [-1], ()).shape == (0, 2)
 
 
 def test_capsules_inside_others_are_left_out():
@@ -219,15 +198,15 @@ def test_capsules_inside_others_are_left_out():
     outside = [
         capsule("d", 0, 1.0, 0.1, 0.3), capsule("e", 1, 0.2, 0.1), capsule("f", 0, -0.3, 0.1),
     ]  # fmt: skip
-    assert {c.link for c in _drop_contained_capsules([*inside, big, *outside])} == {
+    assert {c.link for c in space._drop_contained_capsules([*inside, big, *outside])} == {
         "big",
         "d",
         "e",
         "f",
     }
-    assert len(_drop_contained_capsules([big, big])) == 1
-    hollow = Capsule("h", 0, big.start, big.end, 0.4, polytope=SimpleNamespace())
-    assert {c.link for c in _drop_contained_capsules([hollow, big])} == {"h", "big"}
+    assert len(space._drop_contained_capsules([big, big])) == 1
+    hollow = space.Capsule("h", 0, big.start, big.end, 0.4, polytope=SimpleNamespace())
+    assert {c.link for c in space._drop_contained_capsules([hollow, big])} == {"h", "big"}
     point = capsule("p", 0, 0, 0.5)
     assert point.contains(capsule("q", 0, 0.3, 0.2))
     assert not point.contains(capsule("q", 0, 0.3, 0.21))
@@ -246,12 +225,12 @@ def test_capsules_inside_others_are_left_out():
 )
 def test_capsules_that_are_none(entry, words):
     with pytest.raises(InputError, match=re.escape(words)):
-        _parse_capsule("a", entry)
+        space._parse_capsule("a", entry)
 
 
 def test_a_callers_capsules_take_the_place_of_a_links_shapes():
     given = {"tip": [((0, 0, 0), (0, 0, 1), 0.2)]}
-    found = {c.link: c for c in link_capsules(gantry(), given, [])}
+    found = {c.link: c for c in space.link_capsules(gantry(), given, [])}
     assert set(found) == {"base", "l2", "tip"}
     assert found["tip"].radius == 0.2
     assert found["tip"].start.tolist() == [0.5, 0, 0]
@@ -268,15 +247,15 @@ def test_the_posture_with_most_room():
     dynamics, bounds, found, _ = parts(
         gantry(-9, 9), workspace={"l2": (tuple(middle - 0.5), tuple(middle + 0.5))}
     )
-    best = find_rest_posture(dynamics, bounds, found, np.random.default_rng(0))
-    room = posture_margins(dynamics, bounds, found, best[:, None]).min()
+    best = space.find_rest_posture(dynamics, bounds, found, np.random.default_rng(0))
+    room = space.posture_margins(dynamics, bounds, found, best[:, None]).min()
     assert room == pytest.approx((8.6 + 0.4 / 19) / 9, abs=SEARCHED)
     assert best[2] == pytest.approx(-0.4 + 0.4 / 19, abs=SEARCHED)
 
 
 def test_without_constraints_it_is_the_middle_of_the_range():
     dynamics, bounds, found, _ = parts(gantry(-1, 2))
-    assert find_rest_posture(dynamics, bounds, found, None).tolist() == [0.5] * 3
+    assert space.find_rest_posture(dynamics, bounds, found, None).tolist() == [0.5] * 3
 
 
 def test_what_no_posture_keeps_is_named():
@@ -293,7 +272,7 @@ def test_what_no_posture_keeps_is_named():
     ):
         dynamics, bounds, found, _ = parts(gantry(), workspace=boxes)
         with pytest.raises(InputError, match="the robot cannot even stand still: ") as error:
-            find_rest_posture(dynamics, bounds, found, np.random.default_rng(0))
+            space.find_rest_posture(dynamics, bounds, found, np.random.default_rng(0))
         assert words in str(error.value)
         assert all("workspace" in name for name in error.value.data["broken"])
 
@@ -305,10 +284,10 @@ def test_margins_at_rest_are_named_in_order():
         "position limit of joint 'j2'": pytest.approx(0.25)
     }
     dynamics, bounds, some, _ = parts(robot, floor=-9.0)
-    names = margin_names(dynamics, bounds, some)
+    names = space.margin_names(dynamics, bounds, some)
     assert names[:6] == [f"position limit of joint 'j{k}'" for k in (0, 1, 2)] * 2
     q = np.array([[0.0], [1.0], [2.5]])
-    values = posture_margins(dynamics, bounds, some, q)[:, 0]
+    values = space.posture_margins(dynamics, bounds, some, q)[:, 0]
     np.testing.assert_allclose(values[:6], [0.5, 1.0, 1.75, 1.5, 1.0, 0.25])
     assert len(values) == len(names)
 
@@ -432,13 +411,15 @@ def test_a_value_per_joint(pendulums):
 
 
 def test_objectives_by_name():
-    family = ObjectiveFamily(tuple({"condition": 1.0}.items()), None)
+    family = design.ObjectiveFamily(tuple({"condition": 1.0}.items()), None)
     assert family(8.0) == ConditionNumber(8.0)
-    both = ObjectiveFamily(tuple({"condition": 2.0, "prediction": 1.0}.items()), np.eye(2))(4.0)
+    both = design.ObjectiveFamily(tuple({"condition": 2.0, "prediction": 1.0}.items()), np.eye(2))(
+        4.0
+    )
     assert isinstance(both, WeightedObjectives)
     assert both.parts[0] == (2.0, ConditionNumber(4.0))
     assert isinstance(both.parts[1][1], PredictionVariance)
-    assert isinstance(ObjectiveFamily((("condition", 0.5),), None)(4.0), WeightedObjectives)
+    assert isinstance(design.ObjectiveFamily((("condition", 0.5),), None)(4.0), WeightedObjectives)
     for wrong, words in (
         ({}, "positive weights"),
         ({"condition": 0.0}, "positive weights"),
@@ -446,19 +427,19 @@ def test_objectives_by_name():
         ({"logdat": 1.0}, "did you mean 'logdet'"),
     ):
         with pytest.raises(InputError, match=words):
-            needs_task(wrong, None)
+            design.needs_task(wrong, None)
 
 
 def test_what_needs_a_task():
-    assert needs_task({"prediction": 1.0}, None)
-    assert needs_task({"prediction": 1.0, "logdet": 1.0}, object())
-    assert not needs_task({"logdet": 1.0}, None)
+    assert design.needs_task({"prediction": 1.0}, None)
+    assert design.needs_task({"prediction": 1.0, "logdet": 1.0}, object())
+    assert not design.needs_task({"logdet": 1.0}, None)
     with pytest.raises(InputError, match="task is for objective="):
-        needs_task({"logdet": 1.0}, object())
+        design.needs_task({"logdet": 1.0}, object())
     q = np.ones((4, 2))
-    assert len(task_motions((q, q, q))) == 1
-    assert len(task_motions([(q, q, q), (q, q, q)])) == 2
-    ((a, b, c),) = task_motions((q, 2 * q, 3 * q))
+    assert len(design.task_motions((q, q, q))) == 1
+    assert len(design.task_motions([(q, q, q), (q, q, q)])) == 2
+    ((a, b, c),) = design.task_motions((q, 2 * q, 3 * q))
     assert (a[0, 0], b[0, 0], c[0, 0]) == (1, 2, 3)
 
 
@@ -466,19 +447,19 @@ def test_what_needs_a_task():
 def problem():
     robot = gantry(-1, 3)
     limits = {"position": None, "velocity": None, "acceleration": 5.0, "jerk": 80.0, "torque": None}
-    setting = design_setting(robot, (), False, limits, ASKED, 0)
-    basis = make_basis("fourier", 6.0, 2, 0.0)
+    setting = design.design_setting(robot, (), False, limits, ASKED, 0)
+    basis = design.make_basis("fourier", 6.0, 2, 0.0)
     known = np.zeros((1, setting.base.size))
-    return make_problem(setting, basis, 2, False, np.ones(3), known, None, 50.0)
+    return design.make_problem(setting, basis, 2, False, np.ones(3), known, None, 50.0)
 
 
 def draws(problem, seed=0):
-    return random_motion(problem, np.random.default_rng(seed))
+    return design.random_motion(problem, np.random.default_rng(seed))
 
 
 def test_motions_scaled_to_their_limits_touch_them(problem):
     z = scale_to_limits(problem, draws(problem))
-    moves = Perturbations(problem, lambda rng: random_motion(problem, rng))
+    moves = Perturbations(problem, lambda rng: design.random_motion(problem, rng))
     shape = problem.coordinates.shape
     for j, own in enumerate(z.reshape(shape)):
         assert moves.limit_usage(j, own) == pytest.approx(1.0)
@@ -486,10 +467,13 @@ def test_motions_scaled_to_their_limits_touch_them(problem):
     t = np.arange(400) * problem.basis.period / 400
     assert largest_feasible_scale(problem, 2 * z, t) == pytest.approx(0.5, abs=0.01)
     assert largest_feasible_scale(problem, 0.9 * z, t) == 1.0
+    for size in (0.1, 5.0):
+        again = scale_to_limits(problem, size * draws(problem))
+        np.testing.assert_allclose(again, z, rtol=1e-9)
 
 
 def test_perturbations_change_all_joints_or_one(problem):
-    moves = Perturbations(problem, lambda rng: random_motion(problem, rng))
+    moves = Perturbations(problem, lambda rng: design.random_motion(problem, rng))
     z, others = draws(problem), [draws(problem, 1), draws(problem, 2)]
     shape = problem.coordinates.shape
     counts = {}
@@ -533,14 +517,6 @@ def test_each_unknown_uses_its_joints_limits_once(problem):
         for own in np.eye(unknowns)[1:]:
             use = max(moves.limit_usage(j, own), moves.limit_usage(j, -own))
             assert use == pytest.approx(1.0, rel=0.02)
-
-
-@pytest.mark.parametrize("size", [0.1, 5.0])
-def test_sizes_do_not_matter_to_scaling(problem, size):
-    z = draws(problem)
-    np.testing.assert_allclose(
-        scale_to_limits(problem, size * z), scale_to_limits(problem, z), rtol=1e-9
-    )
 
 
 # -- between points --------------------------------------------------------------------------------

@@ -2,13 +2,13 @@
 
 import contextlib
 import random
-import re
 import sys
 
 import pytest
 from robots import ARM, MODELS
 from sdf_files import FRAMES
 
+from benchmarks.campaign import mutators
 from feasid.applications.inspection import file_check as reports
 from feasid.applications.inspection.file_check import check_description
 from feasid.applications.inspection.file_correction import correct_file
@@ -21,47 +21,6 @@ CALLS = 200_000
 """Function calls that one file may cost, some three times as many as any did (61 578)."""
 
 MJCF = (MODELS / "fuzzed.xml").read_text(encoding="utf-8")
-
-TOKENS = [
-    *("nan", "1e999", "-1", "0", "1,5", "", "1e-400", "9" * 300, "e5", "-0", "0 0 0", "1 2 3 4 5"),
-    *("&lt;", "&#10;", "<a>", "</link>", "/>", '"', "'", "<!--", "-->", "<![CDATA[", "]]>"),
-    *("<!DOCTYPE a>", "<?x?>", "robot", "mujoco", "fixed", "free", "floating", "planar", "rod"),
-    *("upper", "main", "mesh", "<include file='x.xml'/>", "<mimic joint='slide'/>", "<inertial/>"),
-    *("<body/>", "\0", "\ufeff"),
-]
-
-
-def mutated(text, rng):
-    data = text
-    for _ in range(rng.randint(1, 4)):
-        kind = rng.randrange(6)
-        at, end = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
-        if kind == 0:
-            data = data[:at] + rng.choice(TOKENS) + data[at:]
-        elif kind == 1:
-            data = data[:at] + data[min(end, at + rng.randint(1, 40)) :]
-        elif kind == 2:
-            data = data[:at] + data[at : at + rng.randint(1, 200)] + data[at:]
-        elif kind == 3:
-            numbers = list(re.finditer(r'(?<=["\s])-?\d[\d.e+-]*(?=["\s])', data))
-            if numbers:
-                n = rng.choice(numbers)
-                data = data[: n.start()] + rng.choice(TOKENS) + data[n.end() :]
-        elif kind == 4:
-            values = list(re.finditer(r'"[^"]*"', data))
-            if values:
-                a, b = rng.choice(values), rng.choice(values)
-                data = data[: a.start()] + b[0] + data[a.end() :]
-        else:
-            elements = list(re.finditer(r"<(\w+)\b[^<>]*/>", data))
-            if elements:
-                a, b = rng.choice(elements), rng.choice(elements)
-                data = data[: a.start()] + b[0] + data[a.end() :]
-    raw = data.encode("utf-8", "replace")
-    if rng.random() < 0.1:
-        at = rng.randrange(len(raw))
-        raw = raw[:at] + bytes([rng.randrange(256)]) + raw[at + 1 :]
-    return raw
 
 
 def use(path, raw):
@@ -88,7 +47,7 @@ def test_mutated_files(tmp_path, text, seed, number):
     rng = random.Random(seed)
     path = tmp_path / "model.xml"
     for k in range(number):
-        raw = mutated(text, rng)
+        raw = mutators.several(rng, text.encode(), mutators.xml)
         path.write_bytes(raw)
         calls = 0
 

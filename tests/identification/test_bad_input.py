@@ -10,7 +10,6 @@ from thorough import some
 import feasid
 from feasid.core.errors import InputError, LogError, NotEnoughDataError
 
-RATE = 200.0
 ROUND = (1, 0, 0, 1, 0, 1, 0, 0, 0, 1.0)
 FLAT = (1, 0, 0, 1, 0, 5, 0, 0, 0, 1.0)
 """No mass distribution has a principal inertia larger than the sum of the others."""

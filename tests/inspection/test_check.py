@@ -20,6 +20,7 @@ from feasid.applications.inspection.judge import judge_link
 from feasid.applications.inspection.whole_robot import check_whole_robot
 from feasid.cli import main
 from feasid.core.errors import FeasidError
+from feasid.core.exact.poses import is_possible_inertia
 from feasid.robot import inertia
 from feasid.robot.formats.registry import read_description
 from feasid.robot.formats.xml import parse_xml
@@ -216,14 +217,10 @@ def test_json_says_the_same(tmp_path, capsys):
     (wrong,) = [x for x in first["links"] if x["status"] == "infeasible"]
     assert (wrong["name"], wrong["code"], wrong["body"]) == ("rod", "triangle", "rod")
     assert wrong["violation"] == pytest.approx(0.6)
-    nearest = wrong["nearest"]["moments"]
-    assert judge_moments(wrong["nearest"]["mass"], nearest)
-
-
-def judge_moments(mass, values):
-    from feasid.core.exact.poses import is_possible_inertia
-
-    return is_possible_inertia(Fraction(repr(mass)), [Fraction(repr(v)) for v in values])
+    mass, *six = (
+        Fraction(repr(v)) for v in (wrong["nearest"]["mass"], *wrong["nearest"]["moments"])
+    )
+    assert is_possible_inertia(mass, six)
 
 
 def test_sarif_and_annotations_point_at_the_line(tmp_path, capsys):

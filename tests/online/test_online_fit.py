@@ -380,18 +380,14 @@ def test_bad_samples_are_left_out_counted_and_harmless():
     assert np.linalg.norm(found - right) < 0.05 * np.linalg.norm(right)
 
 
-def test_a_torque_that_stands_still_while_the_joint_moves_is_left_out():
+@pytest.mark.parametrize("kind", ["torque", "position"])
+def test_a_torque_or_position_that_stands_still_while_the_joint_moves_is_left_out(kind):
     q, tau = (x.copy() for x in log(2400))
-    tau[600:900, 1] = tau[600, 1]
-    assert 150 < taught(q, tau).faults["stuck torque"] <= 300
-
-
-def test_a_position_that_stands_still_while_its_velocity_does_not_is_left_out():
-    q, tau = (x.copy() for x in log(2400))
-    dq = np.gradient(q, 1 / RATE, axis=0)
+    dq = np.gradient(q, 1 / RATE, axis=0) if kind == "position" else None
     assert not taught(q, tau, dq).faults
-    q[600:900, 1] = q[600, 1]
-    assert 150 < taught(q, tau, dq).faults["stuck position"] <= 300
+    x = q if kind == "position" else tau
+    x[600:900, 1] = x[600, 1]
+    assert 150 < taught(q, tau, dq).faults[f"stuck {kind}"] <= 300
 
 
 def test_gaps_are_bridged_or_begin_a_new_run():

@@ -22,8 +22,6 @@ PICTURES = ["__call__", *(x for x in vars(Plots) if not x.startswith("_") and x 
 PER_JOINT = {"__call__": 1, "spectra": 1, "friction": 2, "excitation": 4}
 """Panels per joint."""
 
-NAME = "upper<script>$\\x$"
-
 
 @pytest.fixture(scope="module")
 def fit():
