@@ -480,6 +480,15 @@ class Robot(RobotLayout):
             passive=tuple(joint for joint in self.passive if joint not in elastic),
         )
 
+    def require_motors(self) -> None:
+        """Raise `InputError` if a joint is passive: nothing can be asked of it."""
+        if self.passive:
+            raise InputError(
+                f"joint {self.passive[0]!r} has no motor, which could make it follow: take the "
+                "rigid robot, robot.without_elastic_joints(), or lock joints without a motor",
+                joint=self.passive[0],
+            )
+
     @property
     def elastic(self) -> dict[str, str]:
         """The motor of each elastic joint, by the joint of the link."""

@@ -155,6 +155,13 @@ def test_a_joint_that_is_not_passive_is_told(pendulum, springs):
     assert fit.evidence.unbalanced.max() < 0.01
 
 
+def test_what_needs_a_motor_at_every_joint_says_so(springs):
+    robot = springs[-1].robot
+    for call in (feasid.ComputedTorque, feasid.excite):
+        with pytest.raises(InputError, match="without_elastic_joints"):
+            call(robot)
+
+
 def test_elastic_joints_are_refused_where_they_make_no_sense(springs):
     robot = springs[1].with_elastic_joints(["j1"])
     with pytest.raises(InputError, match="elastic already"):

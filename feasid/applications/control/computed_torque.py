@@ -62,6 +62,7 @@ class ComputedTorque(CompiledDynamics):
         super().__init__(
             robot, base=base_parameters(robot) if base is None else base, backend=backend
         )
+        robot.require_motors()
         self.refused = 0
         self._bound: Array | None = None
         if effort is not None:
@@ -97,7 +98,8 @@ class ComputedTorque(CompiledDynamics):
         """
         out = self.inverse_dynamics(q, dq, ddq)
         # Inputs as well: torques need not depend on a joint's position.
-        if not all(map(math.isfinite, (*q, *dq, *ddq, *out.tolist()))):  # type: ignore[misc]
+        inputs = np.array([q, dq, ddq], dtype=np.float64)
+        if not (np.isfinite(inputs).all() and np.isfinite(out).all()):
             return self._holding_torques({"q": q, "dq": dq, "ddq": ddq})
         self._last = np.array(q, dtype=np.float64)
         return self._limit_torque(out)

@@ -166,6 +166,7 @@ def excite(
         Ctrl-C before the first motion was found. Afterwards Ctrl-C returns the best motion so far,
         with a note.
     """
+    robot.require_motors()
     weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
     on_task = designs.needs_task(weights, task)
     basis = designs.make_basis(family, duration, harmonics, slow)
