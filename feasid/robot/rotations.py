@@ -94,19 +94,3 @@ def from_quaternion(q: Array) -> Array:
     cross = inertia.skew([x, y, z])
     out: Array = np.eye(3) + 2 * w * cross + 2 * cross @ cross
     return out
-
-
-NEAT = 1e-6
-"""Quaternions this close to one of halves and square roots of a half are those: right angles."""
-
-
-def neat_rotation(q: Array) -> Array:
-    """Rotation of a rounded quaternion, scalar first; right angles and their halves are exact."""
-    if not (size := float(np.linalg.norm(q))) > 0:
-        return np.eye(3)
-    q, entries = q / size, np.array([0.0, 0.5, math.sqrt(0.5), 1.0])
-    neat = np.copysign(entries[np.abs(np.abs(q)[:, None] - entries).argmin(axis=1)], q)
-    if np.abs(neat - q).max() < NEAT and abs(neat @ neat - 1) < NEAT**2:
-        q = neat
-    turn = from_quaternion(q)
-    return np.where(np.abs(turn - np.rint(turn)) < NEAT**2, np.rint(turn), turn)

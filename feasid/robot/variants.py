@@ -22,11 +22,12 @@ import numpy.typing as npt
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array, require_finite
-from feasid.core.errors import InputError, UnsupportedJointError, did_you_mean
+from feasid.core.errors import InputError, UnsupportedJointError
 from feasid.robot.bodies import Body, Member, place_member
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
+from feasid.robot.known import body_index
 
 SCREW_TOLERANCE = 1e-12  #: Relative size below which a joint's other motion is rounding.
 
@@ -93,12 +94,9 @@ def with_force_sensor(
     body it is fixed to, or of the base [m]; `name`: of the sensor's plate, a body with parameters
     of its own, and of its joint. Raises InputError: no such body, or the name is taken.
     """
-    names = [b.name for b in robot.bodies]
-    if carries is not None and carries not in names:
-        raise InputError(
-            f"robot {robot.name!r} has no body {carries!r}{did_you_mean(carries, names)}"
-        )
-    if name in names or name in robot.joints:
+    if carries is not None:
+        body_index(robot, carries)  # raises where there is none
+    if name in {*robot.joints, *(b.name for b in robot.bodies)}:
         raise InputError(f"robot {robot.name!r} has a body or joint {name!r} already")
     carried = [b for b in robot.bodies if b.name == carries or (carries is None and not b.parent)]
     turn, place = np.asarray(rotation, dtype=np.float64), np.asarray(position, dtype=np.float64)

@@ -36,13 +36,15 @@ RELATION_NOISE = 1e-13
 """Entries of a relation below this, relative to its largest and in scaled units, are rounding."""
 
 
-def _null_basis(matrix: Array) -> Array:
-    """Orthonormal null vectors of a small matrix, shape (columns, k)."""
+def _null_basis(matrix: Array) -> tuple[Index, Array]:
+    """Pivots from the right of a small matrix's null vectors, and these, shape (columns, k)."""
     columns = matrix.shape[1]
     if matrix.shape[0] < columns:
         matrix = np.vstack([matrix, np.zeros((columns - matrix.shape[0], columns))])
     _, s, vt = np.linalg.svd(matrix, full_matrices=False)
-    return np.asarray(vt[int((s > TOLERANCE * max(1.0, s[0])).sum()) :].T)
+    null = vt[int((s > TOLERANCE * max(1.0, s[0])).sum()) :].T
+    picked = np.flatnonzero(echelons.pivots_from_right(null[None])[0])
+    return picked, echelons.round_near_integers(null @ np.linalg.inv(null[picked]))
 
 
 def _null_vectors(matrix: Array, columns: list[int], size: int) -> list[tuple[int, Array]]:
@@ -50,11 +52,7 @@ def _null_vectors(matrix: Array, columns: list[int], size: int) -> list[tuple[in
     if not columns:
         return []
     order = np.argsort(columns)
-    null = _null_basis(matrix[:, order])
-    if null.shape[1] == 0:
-        return []
-    picked = np.flatnonzero(echelons.pivots_from_right(null[None])[0])
-    null = echelons.round_near_integers(null @ np.linalg.inv(null[picked]))
+    picked, null = _null_basis(matrix[:, order])
     out = []
     for k, place in enumerate(picked):
         vector = np.zeros(size)
@@ -225,11 +223,7 @@ class Coefficients:
             within = u[:, :rank].T @ item.shared
             conditions.append(item.shared - u[:, :rank] @ within)
             inverses.append(-(vt[:rank].T / s[:rank]) @ within)
-        allowed = _null_basis(np.vstack(conditions))
-        if allowed.shape[1] == 0:
-            return []
-        picked = np.flatnonzero(echelons.pivots_from_right(allowed[None])[0])
-        allowed = echelons.round_near_integers(allowed @ np.linalg.inv(allowed[picked]))
+        picked, allowed = _null_basis(np.vstack(conditions))
         out = []
         for place, g in zip(picked, allowed.T, strict=True):
             vector = np.zeros(run.robot.size)

@@ -74,10 +74,22 @@ def pivots_from_right(vectors: Array, noise: Array | None = None) -> Mask:
     """
     n, d, k = vectors.shape
     picked = np.zeros((n, d), dtype=bool)
+    if not k:
+        return picked
     todo = np.arange(n)
     floor = np.zeros(n) if noise is None else np.minimum(100 * noise, MAX_NOISE_FLOOR)
     for tolerance in PIVOT_TOLERANCES:
-        picked[todo] = _pivots(vectors[todo], np.maximum(tolerance, floor[todo]))
+        remainder, least = vectors[todo], np.maximum(tolerance, floor[todo])
+        flags = np.zeros((len(todo), d), dtype=bool)
+        for r in range(d - 1, -1, -1):
+            row = remainder[:, r]
+            size = np.sqrt(np.einsum("nk,nk->n", row, row))
+            pick = (size > least) & (flags.sum(axis=1) < k)
+            if pick.any():
+                flags[:, r] = pick
+                unit = np.where(pick[:, None], row / np.maximum(size, least)[:, None], 0.0)
+                remainder -= (remainder @ unit[:, :, None]) * unit[:, None, :]
+        picked[todo] = flags
         todo = np.flatnonzero(picked.sum(axis=1) != k)
         if todo.size == 0:
             break
@@ -89,22 +101,6 @@ def pivots_from_right(vectors: Array, noise: Array | None = None) -> Mask:
 
         order = qr(vectors[i].T, pivoting=True, mode="r")[1][:k]
         picked[i] = np.isin(np.arange(d), order)
-    return picked
-
-
-def _pivots(vectors: Array, tolerance: Array) -> Mask:
-    n, d, k = vectors.shape
-    remainder = vectors.copy()
-    picked = np.zeros((n, d), dtype=bool)
-    for r in range(d - 1, -1, -1):
-        row = remainder[:, r]
-        size = np.sqrt(np.einsum("nk,nk->n", row, row))
-        pick = (size > tolerance) & (picked.sum(axis=1) < k)
-        if not pick.any():
-            continue
-        picked[:, r] = pick
-        unit = np.where(pick[:, None], row / np.maximum(size, tolerance)[:, None], 0.0)
-        remainder -= (remainder @ unit[:, :, None]) * unit[:, None, :]
     return picked
 
 

@@ -232,8 +232,6 @@ class ReorderedCoefficients(Coefficients):
     @cached_property
     def dependent(self) -> Index:
         """Columns of the dependent parameters, increasing."""
-        if self._null_vectors.shape[1] == 0:
-            return np.zeros(0, dtype=np.intp)
         return np.sort(self.order[echelon.pivots_from_right(self._null_vectors[None])[0]])
 
     @cached_property
@@ -343,8 +341,6 @@ class RestrictedCoefficients(Coefficients):
     def _dependent_unknowns(self) -> Index:
         """Unknowns that lead no base parameter, increasing."""
         columns, null = self._null_vectors
-        if not null.shape[1]:
-            return np.zeros(0, dtype=np.intp)
         return np.sort(columns[echelon.pivots_from_right(null[None])[0]])
 
     @cached_property

@@ -42,25 +42,15 @@ PROJECTIONS = 80  #: Each step halves the remainder of an entry that should vani
 
 
 @dataclass(frozen=True, eq=False)
-class IntendedPose:
-    """The home pose that a file's numbers mean, as a change of the one that they say.
-
-    ``turn`` (3, 3) goes before the home rotation, ``shift`` (3,) is added to the position [m].
-    """
-
-    turn: Array
-    shift: Array
-
-
-@dataclass(frozen=True, eq=False)
 class PoseRounding:
-    """Rounding error of the angles of each body's home pose [rad], and their exact values.
+    """Rounding error of the angles of each body's home pose [rad], and what the file means.
 
-    Both empty where nothing is rounded; ``meant`` is None where only the bound is known.
+    Both empty where nothing is rounded. ``meant`` has a rotation (3, 3) that goes before the home
+    rotation and a shift (3,) of the position [m]; None where only the bound is known.
     """
 
     angles: tuple[float, ...] = ()
-    meant: tuple[IntendedPose | None, ...] = ()
+    meant: tuple[tuple[Array, Array] | None, ...] = ()
 
 
 EXACT = PoseRounding()  #: A description that rounds nothing.
@@ -103,7 +93,7 @@ def file_rounding(robot: Robot) -> PoseRounding:
     return PoseRounding(tuple(angles), tuple(exact_angles)) if any(angles) else EXACT
 
 
-def _intended_pose(chain: list[Link]) -> IntendedPose | None:
+def _intended_pose(chain: list[Link]) -> tuple[Array, Array] | None:
     """Change of a home pose by the exact angles.
 
     None if a joint in between is held, or where a pose does not follow from its angles alone.
@@ -122,7 +112,7 @@ def _intended_pose(chain: list[Link]) -> IntendedPose | None:
             rotation, position = compose(rotation, position, turned, pose.position)
         poses.append((rotation, position))
     (said, said_at), (exactly, exactly_at) = poses
-    return IntendedPose(exactly @ said.T, exactly_at - said_at)
+    return exactly @ said.T, exactly_at - said_at
 
 
 def with_exact_geometry(
@@ -149,12 +139,13 @@ def with_exact_geometry(
             position, off = body.position, max(off, off_axis)
             small = (position != 0) & (np.abs(position) <= reach)
         else:  # where its file means it
-            rotation, _ = exact_rotation(change.turn @ body.rotation, ROUNDED)
-            motion, position = body.motion, body.position + change.shift
+            turn, shift = change
+            rotation, _ = exact_rotation(turn @ body.rotation, ROUNDED)
+            motion, position = body.motion, body.position + shift
             small = np.abs(position) <= ROUNDED * np.linalg.norm(position)
-            skewed = change.turn - change.turn.T
+            skewed = turn - turn.T
             off = float(np.linalg.norm([skewed[2, 1], skewed[0, 2], skewed[1, 0]])) / 2
-        shifted = change is None or change.shift.any()
+        shifted = change is None or change[1].any()
         offset = float(np.abs(body.position[small]).max(initial=0.0)) if shifted else 0.0
         position = np.where(small, 0.0, position)
         if off > NEGLIGIBLE:

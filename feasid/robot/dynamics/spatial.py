@@ -113,26 +113,22 @@ def cross(a: Sequence[Entry], b: Array) -> Array:
     out = np.empty_like(b)
     for r in range(3):
         i, k = (r + 1) % 3, (r + 2) % 3
-        _difference_of_products(a[i], b[k], a[k], b[i], out[r])
+        plus, minus = a[i], a[k]  # out[r] = plus b[k] - minus b[i]
+        if isinstance(plus, float) and plus == 0.0:
+            if isinstance(minus, float):
+                np.multiply(b[i], -minus, out=out[r])
+            else:
+                np.negative(minus * b[i], out=out[r])
+            continue
+        np.multiply(b[k], plus, out=out[r])
+        if not (isinstance(minus, float) and minus == 0.0):
+            out[r] -= minus * b[i]
     return out
 
 
 def is_zero(vector: Sequence[Entry]) -> bool:
     """Whether a vector is the number zero for all samples."""
     return all(isinstance(x, float) and x == 0.0 for x in vector)
-
-
-def _difference_of_products(a: Entry, x: Array, b: Entry, y: Array, out: Array) -> None:
-    """Write a x - b y to `out`."""
-    if isinstance(a, float) and a == 0.0:
-        if isinstance(b, float):
-            np.multiply(y, -b, out=out)
-        else:
-            np.negative(b * y, out=out)
-        return
-    np.multiply(x, a, out=out)
-    if not (isinstance(b, float) and b == 0.0):
-        out -= b * y
 
 
 def _multiply(matrix: Sequence[Sequence[Entry]], vector: Array, out: Array | None) -> Array:

@@ -10,8 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
-
 from feasid.core.arguments import Vector3, checked
 from feasid.core.errors import DescriptionError, InputError, did_you_mean, missing_extra
 from feasid.robot.description import Robot, Source
@@ -99,7 +97,17 @@ def load_robot(
     >>> robot = load_robot("arm.urdf", lock={"gripper": 0.0})  # doctest: +SKIP
     """
     locks, ignore = dict(lock or {}), check_ignored(ignore)
-    robot = _from_memory(path, gravity, ignore)
+    robot: Robot | None = None
+    if hasattr(path, "jointPlacements") and hasattr(path, "inertias"):  # pinocchio.Model
+        robot = robot_from_pinocchio(path, gravity)
+    elif hasattr(path, "worldbody") and hasattr(path, "to_xml"):  # mujoco.MjSpec
+        source = Source(f"<{path.modelname}>", "mjcf", path.to_xml().encode())
+        description = describe_mjmodel(path.compile(), source.path)
+        robot = build_robot(description, source, None, gravity, ignore)
+    elif hasattr(path, "body_inertia") and hasattr(path, "jnt_type"):  # mujoco.MjModel
+        description = describe_mjmodel(path)
+        source = Source(description.path, "mujoco", b"", reading={"compiled": path})
+        robot = build_robot(description, source, None, gravity, ignore)
     if robot is not None:
         return robot.locked(locks) if locks else robot
     text = replace(_parse_source(path, limits), model=model)
@@ -128,22 +136,6 @@ def load_robot(
         robot = with_loop_table(robot, text.path)
         return with_sidecar(robot, text.path, text.data, locks, gravity)
     return robot.locked(locks) if locks else robot
-
-
-def _from_memory(model: Any, gravity: npt.ArrayLike | None, ignore: Iterable[str]) -> Robot | None:
-    """The robot of a Pinocchio or MuJoCo model; None for anything else."""
-    if hasattr(model, "jointPlacements") and hasattr(model, "inertias"):
-        return robot_from_pinocchio(model, gravity)
-    if hasattr(model, "worldbody") and hasattr(model, "to_xml"):  # mujoco.MjSpec
-        name = f"<{model.modelname}>"
-        source = Source(name, "mjcf", model.to_xml().encode())
-        description = describe_mjmodel(model.compile(), name)
-        return build_robot(description, source, None, gravity, ignore)
-    if hasattr(model, "body_inertia") and hasattr(model, "jnt_type"):  # mujoco.MjModel
-        description = describe_mjmodel(model)
-        source = Source(description.path, "mujoco", b"", reading={"compiled": model})
-        return build_robot(description, source, None, gravity, ignore)
-    return None
 
 
 def _parse_source(path: Any, limits: ReadLimits) -> XmlText:

@@ -14,7 +14,7 @@ import gc
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from xml.parsers import expat
@@ -265,7 +265,15 @@ def _decode(data: bytes, path: str) -> tuple[bytes, str, bytes]:
             encoding = "utf-16-be"
         else:
             declared = _DECLARED.match(data[:200])
-            encoding = _check_encoding(declared[1].decode(), path) if declared else "utf-8"
+            name = declared[1].decode() if declared else "utf-8"
+            with suppress(LookupError):
+                encoding = codecs.lookup(name).name
+            if encoding not in _ENCODINGS:
+                raise DescriptionError(
+                    f"{path}:1: encoding {name!r} is not supported: save the file as UTF-8",
+                    path=path,
+                    line=1,
+                )
     try:
         text = data[len(bom) :].decode(encoding)
     except UnicodeDecodeError as error:
@@ -277,20 +285,6 @@ def _decode(data: bytes, path: str) -> tuple[bytes, str, bytes]:
             offset=offset,
         ) from error
     return text.encode(), encoding, bom
-
-
-def _check_encoding(name: str, path: str) -> str:
-    try:
-        codec = codecs.lookup(name).name
-    except LookupError:
-        codec = ""
-    if codec not in _ENCODINGS:
-        raise DescriptionError(
-            f"{path}:1: encoding {name!r} is not supported: save the file as UTF-8",
-            path=path,
-            line=1,
-        )
-    return codec
 
 
 class _Builder:

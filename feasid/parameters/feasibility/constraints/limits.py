@@ -123,23 +123,51 @@ def com_ellipsoids(robot: Robot, value: Any) -> AffineConstraints:
 
 @constraint("com_cylinder")
 def com_cylinders(robot: Robot, value: Any) -> AffineConstraints:
-    """Centres of mass in cylinders."""
+    """Centres of mass in cylinders between two points [m] in the body's frame."""
     blocks = []
     rows: list[Linear] = []
     for name, (start, end, radius) in (value or {}).items():
         i = body_index(robot, name)
-        block, ends = com_cylinder(name, i, robot.inertial_columns[i], start, end, radius)
-        blocks.append(block)
-        rows += ends
+        columns, a, b = robot.inertial_columns[i], _floats(start), _floats(end)
+        height = float(np.linalg.norm(b - a))
+        if not (radius > 0 and height > FLAT):
+            raise InputError(
+                f"the com cylinder of {name} needs a positive radius and two different points"
+            )
+        along = (b - a) / height
+        across = np.linalg.svd(along[None])[2][1:] / radius
+        label = f"com of {name} in cylinder"
+        blocks.append(_second_order_block(label, i, columns, across, across @ a))
+        above, below = np.r_[along, -along @ a], np.r_[-along, along @ b]
+        rows += [
+            Linear(f"com of {name} above start of cylinder", columns[6:], above, 0.0, 1),
+            Linear(f"com of {name} below end of cylinder", columns[6:], below, 0.0, -1),
+        ]
     return AffineConstraints(blocks, rows)
 
 
 @constraint("com_hull")
 def com_hulls(robot: Robot, value: Any) -> AffineConstraints:
-    """Centres of mass in convex hulls of points."""
+    """Centres of mass in convex hulls of points (k, 3) [m] in the body's frame.
+
+    One inequality per facet with outward normal n: ``n . l + offset m <= 0``.
+    """
+    if not value:
+        return AffineConstraints()
+    from scipy.spatial import ConvexHull, QhullError
+
     rows: list[Linear] = []
-    for name, points in (value or {}).items():
-        rows += com_hull(name, robot.inertial_columns[body_index(robot, name)], points)
+    for name, points in value.items():
+        columns, cloud = robot.inertial_columns[body_index(robot, name), 6:], _floats(points)
+        try:
+            facets = ConvexHull(cloud).equations
+        except (QhullError, ValueError) as error:
+            raise InputError(
+                f"the com hull of {name} has no inside: its {len(cloud)} points are flat"
+            ) from error
+        # Triangles of one flat face are one inequality.
+        for k, facet in enumerate(np.unique(facets.round(12), axis=0)):
+            rows.append(Linear(f"com of {name} in hull, facet {k + 1}", columns, -facet))
     return AffineConstraints(linear=rows)
 
 
@@ -183,48 +211,6 @@ def _pair_equalities(robot: Robot, **pairs: Any) -> AffineConstraints:
 
 
 FLAT = 1e-12  #: Relative thickness below which a shape has no inside.
-
-
-def com_cylinder(
-    name: str, body: int, columns: Index, start: npt.ArrayLike, end: npt.ArrayLike, radius: float
-) -> tuple[Block, list[Linear]]:
-    """Centre of mass in the cylinder between two points [m] in the body's frame."""
-    a, b = _floats(start), _floats(end)
-    height = float(np.linalg.norm(b - a))
-    if not (radius > 0 and height > FLAT):
-        raise InputError(
-            f"the com cylinder of {name} needs a positive radius and two different points"
-        )
-    along = (b - a) / height
-    across = np.linalg.svd(along[None])[2][1:] / radius
-    block = _second_order_block(f"com of {name} in cylinder", body, columns, across, across @ a)
-    moments = columns[6:]
-    ends = [
-        Linear(f"com of {name} above start of cylinder", moments, np.r_[along, -along @ a], 0.0, 1),
-        Linear(f"com of {name} below end of cylinder", moments, np.r_[-along, along @ b], 0.0, -1),
-    ]
-    return block, ends
-
-
-def com_hull(name: str, columns: Index, points: npt.ArrayLike) -> list[Linear]:
-    """Centre of mass in the convex hull of points (k, 3) [m] in the body's frame.
-
-    One inequality per facet with outward normal n: ``n . l + offset m <= 0``.
-    """
-    from scipy.spatial import ConvexHull, QhullError
-
-    cloud = _floats(points)
-    try:
-        facets = ConvexHull(cloud).equations
-    except (QhullError, ValueError) as error:
-        raise InputError(
-            f"the com hull of {name} has no inside: its {len(cloud)} points are flat"
-        ) from error
-    rounded = np.unique(facets.round(12), axis=0)  # triangles of one flat face are one inequality
-    return [
-        Linear(f"com of {name} in hull, facet {k + 1}", columns[6:], -facet)
-        for k, facet in enumerate(rounded)
-    ]
 
 
 def _floats(values: npt.ArrayLike) -> Array:

@@ -22,7 +22,6 @@ from feasid.core.exact.numbers import Exact, dot, printed_decimal, solve_square
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.proof.facial_reduction import REACHED, Face
 from feasid.parameters.feasibility.proof.question import DualPoint, ExactData, Question, adjoint
-from feasid.robot.known import Row
 
 LEAST_LIFT = 1e-15
 """Share of the largest eigenvalue that is added where a matrix is lifted: a double's rounding."""
@@ -189,7 +188,16 @@ def round_dual(
     unowned = [j for j in question.elimination.roots.tolist() if j not in own]
     rows = [row for row, _ in question.reduced_rows]
     targets = DualPoint(question, [Fraction(0)] * len(rows), user_multipliers, form).remainders
-    lines = [data.matrix_times(pull) for pull in _face_equations(rows, bodies)]
+    lines = []
+    for relation in (r for _, relations in bodies for r in relations):
+        # The component of each equation that multipliers on faces cannot match.
+        least = NO_PULL * max(map(abs, relation.values()))
+        sums = {
+            i: sum((c * row[j] for j, c in relation.items() if j in row), Fraction(0))
+            for i, row in enumerate(rows)
+        }
+        pull = {i: total for i, total in sums.items() if abs(total) > least}
+        lines += [data.matrix_times(pull)] if pull else []
     right = [Fraction(0)] * len(lines) + [targets[j] for j in unowned]
     lines += [
         data.matrix_times({i: row[j] for i, row in enumerate(rows) if j in row}) for j in unowned
@@ -210,22 +218,6 @@ def round_dual(
         if remainders[j]:
             Z[pair[remainders[j] < 0]] = [[abs(remainders[j])]]
     return weights, DualPoint(question, y, Z, form)
-
-
-def _face_equations(
-    rows: Sequence[Row], bodies: Sequence[tuple[frozenset[int], tuple[Row, ...]]]
-) -> list[Row]:
-    """Component of each equation that multipliers on faces cannot match, one row each."""
-    out = []
-    for relation in (r for _, own in bodies for r in own):
-        least = NO_PULL * max(map(abs, relation.values()))
-        sums = {
-            i: sum((c * row[j] for j, c in relation.items() if j in row), Fraction(0))
-            for i, row in enumerate(rows)
-        }
-        pull = {i: total for i, total in sums.items() if abs(total) > least}
-        out += [pull] if pull else []
-    return out
 
 
 def _solve_near(

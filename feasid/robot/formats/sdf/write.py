@@ -27,7 +27,7 @@ from feasid.robot.formats.description import (
     NewInertial,
 )
 from feasid.robot.formats.sdf.read import DEFAULTS, MODEL, SIZES, WORLD
-from feasid.robot.formats.shapes import Drawing, Shape
+from feasid.robot.formats.shapes import Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, markup
 
@@ -220,7 +220,22 @@ def _link_lines(
     frames: list[str] = []
     others = {WORLD, place.name, *robot.joints, *(b.name for b in robot.bodies)}
     for name, drawing in rewrite.placed_drawings(members, extras.drawings):
-        shapes += _drawing_lines(drawing, name)
+        shape = drawing.shape
+        if isinstance(shape, Shape):
+            tags = SIZES[shape.kind]
+            numbers = shape.size if len(tags) > 1 else [shape.size]
+            sizes = (markup(tag, x) for tag, x in zip(tags, numbers, strict=True))
+            geometry = markup(shape.kind, *sizes)
+        elif shape is not None:
+            # Gazebo finds packages of ROS under the other name, and Drake under either.
+            uri = re.sub("^package://", "model://", shape.name)
+            geometry = markup("mesh", markup("uri", uri), markup("scale", shape.scale))
+        else:
+            continue
+        pose = _pose_lines(shape.rotation, shape.position)
+        shown = drawing.colour and drawing.tag == "visual"
+        colour = markup("material", markup("diffuse", drawing.colour)) if shown else []
+        shapes += markup(drawing.tag, pose, markup("geometry", geometry), colour, name=name)
     for member in members:
         if member.name not in others:
             pose = _pose_lines(member.rotation, member.position)
@@ -232,25 +247,6 @@ def _link_lines(
 
 def _pose_lines(rotation: Array, position: Array, **attributes: str) -> list[str]:
     return markup("pose", (*position, *rewrite.to_rpy(rotation)), **attributes)
-
-
-def _drawing_lines(drawing: Drawing, name: str) -> list[str]:
-    shape = drawing.shape
-    if isinstance(shape, Shape):
-        tags = SIZES[shape.kind]
-        numbers = shape.size if len(tags) > 1 else [shape.size]
-        sizes = (markup(tag, x) for tag, x in zip(tags, numbers, strict=True))
-        geometry = markup(shape.kind, *sizes)
-    elif shape is not None:
-        # Gazebo finds packages of ROS under the other name, and Drake under either.
-        uri = re.sub("^package://", "model://", shape.name)
-        geometry = markup("mesh", markup("uri", uri), markup("scale", shape.scale))
-    else:
-        return []
-    pose = _pose_lines(shape.rotation, shape.position)
-    shown = drawing.colour and drawing.tag == "visual"
-    colour = markup("material", markup("diffuse", drawing.colour)) if shown else []
-    return markup(drawing.tag, pose, markup("geometry", geometry), colour, name=name)
 
 
 def _joint_lines(body: Body, parent: str, terms: JointTerms, follows: Coupling | None) -> list[str]:

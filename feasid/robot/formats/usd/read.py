@@ -32,7 +32,10 @@ from feasid.robot.formats import description
 from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import FLOATING_JOINT, NO_TERMS, JointTerms, LeftOut
 from feasid.robot.formats.xml import XmlText
-from feasid.robot.rotations import NEAT, neat_rotation
+from feasid.robot.rotations import from_quaternion
+
+NEAT = 1e-6
+"""Quaternions this close to one of halves and square roots of a half are those: right angles."""
 
 BINARY = b"PXR-USDC"  #: First bytes of a binary layer.
 TRIAL = (
@@ -117,7 +120,15 @@ def shortest_vector(values: Any) -> Array:
 
 def rotation_of(quaternion: Any) -> Array:
     """Rotation of a quaternion of 32 bits; right angles and halves of them are exact."""
-    return neat_rotation(np.array([quaternion.GetReal(), *quaternion.GetImaginary()], np.float64))
+    q = np.array([quaternion.GetReal(), *quaternion.GetImaginary()], np.float64)
+    if not (size := float(np.linalg.norm(q))) > 0:
+        return np.eye(3)
+    q, entries = q / size, np.array([0.0, 0.5, math.sqrt(0.5), 1.0])
+    neat = np.copysign(entries[np.abs(np.abs(q)[:, None] - entries).argmin(axis=1)], q)
+    if np.abs(neat - q).max() < NEAT and abs(neat @ neat - 1) < NEAT**2:
+        q = neat
+    turn = from_quaternion(q)
+    return np.where(np.abs(turn - np.rint(turn)) < NEAT**2, np.rint(turn), turn)
 
 
 @dataclass(frozen=True)
@@ -414,7 +425,15 @@ class _Reader:
             raise self.fail(prim, "floats on a moving body", UnsupportedJointError)
         self.joints[name] = joint
         axis = turn @ AXES[joint.letter] * (1 - 2 * hinge.turned)
-        limits, terms = self._limits(prim, joint), self._terms(prim, joint)
+        values = {}
+        for field, (attribute, factor) in term_attributes(self.units, joint).items():
+            stated = prim.GetAttribute(attribute)
+            if not stated.HasAuthoredValue() and field == "inertia":  # of older files
+                stated = prim.GetAttribute("physxJoint:armature")
+            if stated.HasAuthoredValue():
+                values[field] = shortest(stated.Get()) * factor
+        terms = JointTerms(**values) if any(values.values()) else NO_TERMS
+        limits = self._limits(prim, joint)
         at = place if joint.kind == "revolute" else np.zeros(3)
         return (
             description.Joint(
@@ -541,17 +560,6 @@ class _Reader:
         effort = number(f"drive:{instance}:physics:maxForce", unit)
         lower, upper, speed = (number(x, turn) for x in (*names, "physxJoint:maxJointVelocity"))
         return Limits(lower, upper, speed, effort)
-
-    def _terms(self, prim: Any, joint: UsdJoint) -> JointTerms:
-        """Friction and armature of PhysX's schema of joint axes; older files have the armature."""
-        values = {}
-        for field, (name, factor) in term_attributes(self.units, joint).items():
-            given = prim.GetAttribute(name)
-            if not given.HasAuthoredValue() and field == "inertia":
-                given = prim.GetAttribute("physxJoint:armature")
-            if given.HasAuthoredValue():
-                values[field] = shortest(given.Get()) * factor
-        return JointTerms(**values) if any(values.values()) else NO_TERMS
 
 
 def term_attributes(units: StageUnits, joint: UsdJoint) -> dict[str, tuple[str, float]]:
