@@ -40,7 +40,7 @@ def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> p
         both, measured = (fit.test_options(), options), fit.base.experiment.measured_joints
         rows = find_shared_rows(fit.logs, sources, fit.base.robot, both, measured)
     errors.attrs["leakage"] = rows or find_leakage(fit.reduced, reduced)
-    errors.attrs["notes"] = _temperature_notes(reduced.notes)
+    errors.attrs["notes"] = [n for n in reduced.notes if n.code == "no-temperature"]
     return errors
 
 
@@ -128,13 +128,8 @@ def predict_torques(fit: FittedModel, log: Any, options: Mapping[str, Any]) -> p
         for run in motion.runs
     ]
     torques = pd.concat(parts)
-    torques.attrs["notes"] = _temperature_notes(motion.notes)
+    torques.attrs["notes"] = [n for n in motion.notes if n.code == "no-temperature"]
     return torques
-
-
-def _temperature_notes(notes: Sequence[Note]) -> list[Note]:
-    """Notes on temperatures that a log lacks and the model asks for."""
-    return [note for note in notes if note.code == "no-temperature"]
 
 
 def simulate_fit(

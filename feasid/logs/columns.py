@@ -150,28 +150,25 @@ def find_temperatures(
     nearly the name of a joint without.
     """
     kinds, names = (si.TEMPERATURE, "T"), robot.coordinates
-    every = [[find_column(df, k, robot, name, mapping)[0] for k in kinds] for name in names]
-    columns = [next((c for c in pair if c is not None), None) for pair in every]
+    pairs = [[find_column(df, k, robot, name, mapping)[0] for k in kinds] for name in names]
+    columns = [next((c for c in pair if c is not None), None) for pair in pairs]
     free = [c for c in df.columns if isinstance(c, str) and c not in (*used, *columns)]
     common = mapping.get(si.TEMPERATURE, next((c for c in kinds if c in free), None))
     lacking = [n for n, c in zip(names, columns, strict=True) if c is None]
-    ends = {c: c.partition("_")[2] for c in free if c.startswith(("temperature_", "T_"))}
     alone = len(lacking) == len(names) and common is None
-    for column, end in ends.items():
-        near = get_close_matches(end, lacking, n=1)
+    for column in (c for c in free if c.startswith(("temperature_", "T_"))):
+        near = get_close_matches(column.partition("_")[2], lacking, n=1)
         if near or alone:
             key = f"{si.TEMPERATURE}_{(near or lacking)[0]}"
             raise LogError(
-                f"column {column!r} is called as a joint's temperature, and {end!r} is no joint of "
-                f"the robot, which has {_join_columns(names)}: say whose it is with "
+                f"column {column!r} is called as a temperature, and names no joint of the robot, "
+                f"which has {_join_columns(names)}: say whose it is with "
                 f"columns={{{key!r}: {column!r}}}, or give it another name",
                 column=column,
                 joints=tuple(names),
             )
-    if alone:
-        return ()
-    columns = [common if c is None else c for c in columns]
-    return tuple(UNMEASURED if c is None else c for c in columns)
+    every = () if alone else (common if c is None else c for c in columns)
+    return tuple(UNMEASURED if c is None else c for c in every)
 
 
 MOTOR_KINDS = {"theta": "q", "dtheta": "dq", "ddtheta": "ddq", "tau": "tau"}

@@ -388,8 +388,7 @@ def _read_kind(
 
 
 POSSIBLE = (-60.0, 200.0)
-"""Temperatures of motors and gears [degrees C]: the insulation of windings ends at 180, and no
-room has 253, the lowest temperature in kelvins."""
+"""Temperatures of motors and gears [degrees C]: windings end at 180, and kelvins are beyond."""
 
 
 def _read_temperatures(
@@ -399,36 +398,28 @@ def _read_temperatures(
 
     `drop`: impossible ones are missing cells, and not an error.
     """
-    columns = layout.columns[si.TEMPERATURE]
+    kind, columns = si.TEMPERATURE, layout.columns[si.TEMPERATURE]
     if not columns:
         return None, []
-    cells, ranges = np.full((len(df), len(columns)), np.nan), {}
+    cells, ranges = _read_kind(df, layout, kind, units, ""), []
     for k, (column, joint) in enumerate(zip(columns, layout.coordinates, strict=True)):
-        if column is naming.UNMEASURED:
-            continue
-        header = layout.header_unit(si.TEMPERATURE, k)
-        factor = si.unit_factor(units, si.TEMPERATURE, joint, header)
-        unit = header or units.get(f"{si.TEMPERATURE}_{joint}", units.get(si.TEMPERATURE))
-        cold = si.COLDEST.get(si.standard_unit_spelling(unit), 0.0) if isinstance(unit, str) else 0
-        values = naming.read_numbers(df, column, joint) * factor - cold
-        far = np.isfinite(values) & ((values < POSSIBLE[0]) | (values > POSSIBLE[1]))
-        if far.any() and not drop:
-            row = int(np.argmax(far))
+        unit = layout.header_unit(kind, k) or units.get(f"{kind}_{joint}", units.get(kind))
+        cells[:, k] -= si.ZEROS.get(si.standard_unit_spelling(str(unit)), 0.0)
+        far = np.flatnonzero((cells[:, k] < POSSIBLE[0]) | (cells[:, k] > POSSIBLE[1]))
+        if far.size and not drop:
             raise LogError(
-                f"column {column!r} has {values[row]:.4g} degrees C in row {row}, and motors have "
-                f"{POSSIBLE[0]:g} to {POSSIBLE[1]:g}: state its unit, units={{'{si.TEMPERATURE}': "
+                f"column {column!r} has {cells[far[0], k]:.4g} degrees C in row {far[0]}, beyond "
+                f"{POSSIBLE[0]:g} .. {POSSIBLE[1]:g} of motors: state its unit, units={{{kind!r}: "
                 "'K'}, or 'F'; corrupt='drop' leaves such cells out",
                 joint=joint,
                 column=column,
-                row=row,
+                row=int(far[0]),
             )
-        values[far] = np.nan
-        cells[:, k] = values
-        if np.isfinite(values).any():
-            ranges[joint] = float(np.nanmin(values)), float(np.nanmax(values))
-    listed = ", ".join(f"{j} {low:.3g} to {high:.3g}" for j, (low, high) in ranges.items())
-    text = f"temperatures [degrees C]: {listed or 'none in any row'}"
-    return cells, [Note(text, "temperatures", ranges=ranges)]
+        cells[slice(None) if column is naming.UNMEASURED else far, k] = np.nan
+        if np.isfinite(cells[:, k]).any():
+            ranges.append(f"{joint} {np.nanmin(cells[:, k]):.3g} to {np.nanmax(cells[:, k]):.3g}")
+    text = f"temperatures [degrees C]: {', '.join(ranges) or 'none in any row'}"
+    return cells, [Note(text, "temperatures")]
 
 
 def absurdly_large(values: Array) -> Mask:

@@ -1,12 +1,12 @@
-"""Temperatures of joints in a log, and friction that changes with them.
+"""Friction that changes with the temperatures of a log.
 
 Lubricants thin as they warm. Around a temperature T0 the friction of a joint with speed v is, to
 first order in T,
 
     f(v, T) = f(v, T0) + (T - T0) (c sign v + d v),
 
-with slopes c of dry and d of viscous friction (Simoni et al. 2015; Carlson et al. 2016 measure one
-to three percent per kelvin). The option ``friction_per_kelvin`` has (c, d, T0) by joint.
+with slopes c of dry and d of viscous friction. The option ``friction_per_kelvin`` has (c, d, T0) by
+joint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from feasid.core.arrays import Array
 from feasid.core.errors import LogError, did_you_mean
 from feasid.core.notes import Note
 from feasid.logs.motion import Rows, Run
-from feasid.logs.units import TEMPERATURE
 from feasid.robot.formats.fit_robot import FIT_TRANSITION_SPEED
 
 WINDOW = 7
@@ -33,10 +32,12 @@ FrictionPerKelvin = Mapping[str, tuple[float, float, float]]
 
 
 def smooth_temperatures(t: Array, cells: Array, codes: Rows) -> Array:
-    """Temperatures of each run without noise and steps of sensors or missing cells, (N, dof).
+    """Temperatures without noise, steps of sensors and missing cells, run by run, (N, dof).
 
     `t`: (N,), times [s]; `cells`: (N, dof); `codes`: (N,), numbers of the runs.
     """
+    import pandas as pd
+
     out = np.full_like(cells, np.nan)
     for code in np.unique(codes):
         rows = codes == code
@@ -44,16 +45,12 @@ def smooth_temperatures(t: Array, cells: Array, codes: Rows) -> Array:
             known = rows & np.isfinite(column)
             if not known.any():
                 continue
-            # Means of every second, of those without a cell in between, then lines through them.
-            second, place = np.unique(np.floor(t[known]), return_inverse=True)
-            sums = (np.bincount(place.ravel(), x[known]) for x in (t, column))
-            middle, mean = (x / np.bincount(place.ravel()) for x in sums)
-            even = np.arange(second[0], second[-1] + 1.0) + 0.5
-            values = np.interp(even, middle, mean)
-            window = min(WINDOW, len(even) - 1 + len(even) % 2)
-            if window > 1:
-                values = savgol_filter(values, window, 1)
-            out[rows, k] = np.interp(t[rows], even, values)
+            # Means of every second, those between them where one has no cell, and lines through.
+            means = pd.Series(column[known]).groupby(np.floor(t[known])).mean()
+            seconds = np.arange(means.index[0], means.index[-1] + 1.0)
+            values = np.interp(seconds, means.index, means)
+            values = savgol_filter(values, WINDOW, 1) if len(values) >= WINDOW else values
+            out[rows, k] = np.interp(t[rows], seconds + 0.5, values)
     return out
 
 
@@ -83,22 +80,18 @@ def at_one_temperature(
     """
     if wrong := [joint for joint in law if joint not in names]:
         hint = did_you_mean(wrong[0], names)
-        raise LogError(
-            f"friction_per_kelvin names {wrong[0]!r}, which is no joint of the robot{hint}",
-            joint=wrong[0],
-        )
-    lacking = [
-        f"{joint} ({law[joint][2]:g})"
-        for joint in law
-        if all(r.temperature is None or np.isnan(r.temperature[:, names.index(joint)]).all()
-               for r in runs)
-    ]  # fmt: skip
-    notes = []
+        text = f"friction_per_kelvin names {wrong[0]!r}, which is no joint of the robot{hint}"
+        raise LogError(text, joint=wrong[0])
+    notes, measured = list[Note](), np.zeros(len(names), dtype=bool)
+    for run in runs:
+        if run.temperature is not None:
+            measured |= np.isfinite(run.temperature).any(axis=0)
+    lacking = [joint for joint in law if not measured[names.index(joint)]]
     if lacking:
+        listed = ", ".join(f"{joint} ({law[joint][2]:g} degrees C)" for joint in lacking)
         text = (
-            "the log has no temperature of joints whose friction changes with it: their friction "
-            f"is taken as that at the temperature of the model, of {', '.join(lacking)} degrees C. "
-            f"Add columns {TEMPERATURE}_<joint>"
+            "the log has no temperatures of joints whose friction changes with them: it is taken "
+            f"as that at the model's temperature, {listed}. Add columns temperature_<joint>"
         )
         notes = [Note(text, "no-temperature", joints=lacking)]
     return [replace(r, tau=r.tau - friction_change(r, law, names)) for r in runs], notes

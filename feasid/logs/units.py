@@ -59,8 +59,8 @@ UNITS: dict[str, dict[str, float]] = {
 }
 """Factor to SI per unit; a number instead of a name is taken as the factor itself."""
 
-COLDEST = {"K": 273.15, "F": 160 / 9}
-"""What is subtracted after the factor, for temperatures in degrees C."""
+ZEROS = {"K": 273.15, "F": 160 / 9}
+"""Zero degrees C in other units, after the factor."""
 
 SPELLINGS = {
     **dict.fromkeys(("degs", "degree", "degrees", "°", "º"), "deg"),

@@ -88,7 +88,7 @@ def test_a_log_without_the_column_is_predicted_at_the_model_s_temperature_and_to
     assert not there.attrs["notes"]
     for notes in (absent.attrs["notes"], warm_fit.errors(bare(log)).attrs["notes"]):
         assert [n.code for n in notes] == ["no-temperature"]
-        assert f"2 ({at:g})" in notes[0]
+        assert f"2 ({at:g} degrees C)" in notes[0]
 
 
 @pytest.mark.parametrize("kind", ["idle", "wandering", "constant", "of another"])
@@ -136,7 +136,7 @@ def test_a_column_is_read_by_any_of_its_names_and_units(spelling):
 @pytest.mark.parametrize(("change", "options", "words"), [
     (lambda d: d.assign(T_2=3000.0), {}, ["T_2", "3000", "row 0", "'K'"]),
     (lambda d: d.assign(T_2=d["T_2"] + 273.15), {}, ["units={'temperature': 'K'}"]),
-    (lambda d: d.rename(columns={"T_2": "T_elbow"}), {}, ["'elbow' is no joint", "has 1, 2"]),
+    (lambda d: d.rename(columns={"T_2": "T_elbow"}), {}, ["T_elbow", "which has 1, 2"]),
     (bare, {"friction_per_kelvin": {"3": (0, 0, 20)}}, ["'3'", "no joint"]),
 ])  # fmt: skip
 def test_impossible_columns_are_refused_by_name(change, options, words):
