@@ -64,16 +64,13 @@ class ColumnLayout:
 
     def currents(self, units: Mapping[str, Any]) -> list[str]:
         """Coordinates whose torques are currents, by their header, their name or `units`."""
-        return [j for k, j in enumerate(self.coordinates) if self._is_current(k, j, units)]
-
-    def _is_current(self, k: int, joint: str, units: Mapping[str, Any]) -> bool:
-        unit = units.get(f"tau_{joint}", units.get("tau"))
-        if unit is not None:  # a number is a torque constant
-            return isinstance(unit, str) and si.standard_unit_spelling(unit) in si.CURRENTS
-        if header := self.header_unit("tau", k):
-            return si.standard_unit_spelling(header) in si.CURRENTS
-        column = self.column_name("tau", k)
-        return bool({*si.words_of(column.removesuffix(joint))} & {"current", "currents"})
+        out = []
+        for k, joint in enumerate(self.coordinates):
+            unit = units.get(f"tau_{joint}", units.get("tau")) or self.header_unit("tau", k)
+            words = si.words_of(self.column_name("tau", k).removesuffix(joint))
+            words = [si.standard_unit_spelling(str(unit))] if unit else words  # a number: constant
+            out += [joint] * bool({*words} & {*si.CURRENTS, "current", "currents"})
+        return out
 
     def column_name(self, kind: str, k: int) -> str:
         """Name of a coordinate's column; of what was computed, the name that it would have."""

@@ -103,7 +103,7 @@ class Calibration(Displayed):
             [e.at.kind, e.joint, k.factor * v, k.factor * d, unit, e.entered, e.gain]
             for e in self.entries
             for k in (e.at.effect,)
-            for v, d, unit in zip(e.value, e.deviation, k.units, strict=True)
+            for v, d, unit in zip(e.value, e.deviation, k.each or (k.unit,) * k.size, strict=True)
         ]
         return pd.DataFrame(data, columns=columns)
 

@@ -263,7 +263,17 @@ def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]
         yield _sign_finding((name,)), samples.with_scaled_signals(("tau",), j, -1.0)
     if len(names) > 1:
         yield _sign_finding(names), replace(samples, tau=-samples.tau)
-    yield from _order_mistakes(judged)
+    # Torques in another order: pairs that explain each other well, and the best order of all.
+    table, dof = np.log(judged.exchange_errors), judged.base.robot.dof
+    pairs = sorted(
+        combinations(range(dof), 2),
+        key=lambda p: table[p] + table[p[::-1]] - table[p[0], p[0]] - table[p[1], p[1]],
+    )
+    orders = [_exchange_order(dof, pair) for pair in pairs[:MOST_EXCHANGES]]
+    orders.append([int(k) for k in linear_sum_assignment(table)[1]])
+    orders += [[*np.roll(range(dof), shift).tolist()] for shift in (1, -1)]
+    for order in {tuple(o) for o in orders} - {tuple(range(dof))}:
+        yield _order_finding("tau", order, samples), samples.with_joint_order(("tau",), order)
     yield from _factor_mistakes(samples)
     if samples.robot.dof > MOST_JOINTS:
         return
@@ -271,8 +281,8 @@ def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]
         if body.dof == 1 and body.motion[:3].any():  # angles
             yield from _position_mistakes(samples, rows.start)
     for pair in combinations(range(samples.robot.dof), 2):
-        order = _exchange_order(samples.robot.dof, pair)
-        yield _order_finding("q", order, samples), samples.with_joint_order(MOTION, order)
+        exchange = _exchange_order(samples.robot.dof, pair)
+        yield _order_finding("q", exchange, samples), samples.with_joint_order(MOTION, exchange)
     yield from _gravity_mistakes(samples)
 
 
@@ -294,21 +304,6 @@ def _make_finding(
     remedy = ", ".join(f"{k}={v}" for k, v in options.items())
     told = code, "error", message, remedy, tuple(joints), tuple(columns)
     return Finding(*told, options=options, values=values, evidence="dynamics")
-
-
-def _order_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
-    """Torques in another order: pairs that explain each other well, and the best order of all."""
-    table, dof = np.log(judged.exchange_errors), judged.base.robot.dof
-    pairs = sorted(
-        combinations(range(dof), 2),
-        key=lambda p: table[p] + table[p[::-1]] - table[p[0], p[0]] - table[p[1], p[1]],
-    )
-    orders = [_exchange_order(dof, pair) for pair in pairs[:MOST_EXCHANGES]]
-    orders.append([int(k) for k in linear_sum_assignment(table)[1]])
-    orders += [[*np.roll(range(dof), shift).tolist()] for shift in (1, -1)]
-    for order in {tuple(o) for o in orders} - {tuple(range(dof))}:
-        samples = judged.samples
-        yield _order_finding("tau", order, samples), samples.with_joint_order(("tau",), order)
 
 
 def _exchange_order(dof: int, pair: tuple[int, int]) -> list[int]:

@@ -152,11 +152,6 @@ class Effect:
     single: bool = False  #: Whether it enters at a joint whatever it does at others.
     first: bool = False  #: Whether its size is its first coefficient; otherwise the norm of all.
 
-    @property
-    def units(self) -> tuple[str, ...]:
-        """Units of its coefficients."""
-        return self.each or (self.unit,) * self.size
-
     def known(self, symbols: Container[str]) -> bool:
         """Whether a drive with these symbols has the terms of this effect."""
         return all(s in symbols for word in self.terms[:1] for s in SEARCHED[word])
@@ -250,16 +245,6 @@ def drift_of(around: Around) -> Iterable[Array]:
     """An offset that grows in time."""
     t = around.part.run.t
     yield (t - t.mean()) / max(float(np.ptp(t)), STEP)
-
-
-def warm_up_of(around: Around) -> Iterable[Array]:
-    """Friction that fades, see `cold_friction`."""
-    return cold_friction(around.part.run, around.rows.robot, around.at)
-
-
-def temperature_of(around: Around) -> Iterable[Array]:
-    """Friction that changes with the joint's temperature."""
-    return friction_per_kelvin(around.part.run, around.at.joint, around.at.origin)
 
 
 def ripple_of(around: Around) -> Iterable[Array]:
@@ -389,10 +374,13 @@ _SENSORS = (
            of_log=True, ways=SCALED, remark=SHARED, doubtful=True),
     Effect("joint-delay", "sensor", "torques of single joints: {sizes}", delay_columns,
            1, 0.003, 0.05, 0.02, "ms", 1e3, of_log=True, positive=True, ways=BEHIND),
-    Effect("warm-up", "sensor", WARM, of_joint(warm_up_of), 2, unit="N m", of_log=True,
-           timed=True, positive=True, ways=WARMER, remark=WARMED, doubtful=True, first=True),
-    Effect("temperature", "sensor", TEMPERATURE, of_joint(temperature_of), 2, unit="N m/K",
-           timed=True, remark=AT_ONE, each=("N m/K", "N m s/rad/K"), single=True,
+    Effect("warm-up", "sensor", WARM,
+           of_joint(lambda a: cold_friction(a.part.run, a.rows.robot, a.at)), 2, unit="N m",
+           of_log=True, timed=True, positive=True, ways=WARMER, remark=WARMED, doubtful=True,
+           first=True),
+    Effect("temperature", "sensor", TEMPERATURE,
+           of_joint(lambda a: friction_per_kelvin(a.part.run, a.at.joint, a.at.origin)), 2,
+           unit="N m/K", timed=True, remark=AT_ONE, each=("N m/K", "N m s/rad/K"), single=True,
            instead_of="warm-up"),
 )  # fmt: skip
 

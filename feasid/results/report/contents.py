@@ -293,29 +293,22 @@ def _log_curves(
     logs = [("fitted log", log) for log in fitted] + [("test log, not fitted", x) for x in tests]
     drawn = bool(measured_rows(fit.reduced).all())
     curves = [(caption, log) for caption, log in logs if drawn and isinstance(log, Recording)]
-    room = POINTS // max(1, 2 * len(curves) * fit.robot.dof)
-    return [
-        {
-            "caption": f"{caption} {Path(log.name).name}".strip(),
-            "joints": _torque_curves(PredictedLog.from_fit(fit, log), min(MOST, max(FEWEST, room))),
-        }
-        for caption, log in curves
-    ]
-
-
-def _torque_curves(prediction: PredictedLog, points: int) -> list[dict[str, Any]]:
-    step = max(1, -(-sum(len(t) for t, _, _ in prediction.compared_torques) // points))
+    points = min(MOST, max(FEWEST, POINTS // max(1, 2 * len(curves) * fit.robot.dof)))
     out = []
-    for k, joint in enumerate(prediction.joints):
-        runs = [
-            {
-                "t": round_to_digits(t[::step]),
-                "measured": round_to_digits(measured[::step, k]),
-                "predicted": round_to_digits(predicted[::step, k]),
-            }
-            for t, measured, predicted in prediction.compared_torques
-        ]
-        out.append({"joint": joint, "cutoff": prediction.cutoff, "runs": runs})
+    for caption, log in curves:
+        prediction, joints = PredictedLog.from_fit(fit, log), []
+        step = max(1, -(-sum(len(t) for t, _, _ in prediction.compared_torques) // points))
+        for k, joint in enumerate(prediction.joints):
+            runs = [
+                {
+                    "t": round_to_digits(t[::step]),
+                    "measured": round_to_digits(measured[::step, k]),
+                    "predicted": round_to_digits(predicted[::step, k]),
+                }
+                for t, measured, predicted in prediction.compared_torques
+            ]
+            joints.append({"joint": joint, "cutoff": prediction.cutoff, "runs": runs})
+        out.append({"caption": f"{caption} {Path(log.name).name}".strip(), "joints": joints})
     return out
 
 

@@ -82,7 +82,9 @@ def write_report(
     """Write the page and its numbers; see `Fit.report`."""
     import pandas as pd
 
-    numbers = report_json_path(path)
+    numbers = with_ending(path, ".json")  # of report.html: report.json
+    if numbers == Path(path):
+        raise InputError(f"{path}: the page needs another name than its numbers, say report.html")
     for target in (path, numbers):
         check_writable(target, overwrite=overwrite)
     template = page_environment()
@@ -113,14 +115,6 @@ def write_report(
                        drawing=torque_curves)  # fmt: skip
     data = json.dumps(told, allow_nan=False).encode()
     write_together({path: page, numbers: data}, overwrite=overwrite)
-
-
-def report_json_path(path: str | Path) -> Path:
-    """The file with the numbers of a page: ``report.json`` for ``report.html``."""
-    numbers = with_ending(path, ".json")
-    if numbers == Path(path):
-        raise InputError(f"{path}: the page needs another name than its numbers, say report.html")
-    return numbers
 
 
 def write_report_contents(
