@@ -286,7 +286,13 @@ def even_grid(t: Array) -> ResamplingGrid:
     slope = float(u @ (t - t.mean()) / (u @ u))  # the line through the stamps
     start = float(t.mean() - slope * places.mean())
     off = float(np.abs(t - start - slope * places).max())
-    if off <= max(EVEN * slope, _stamp_resolution(steps)):
+    # The unit in which stamps were rounded [s]; 0 when steps show none.
+    distinct, unit = np.unique(np.rint(steps / QUANTUM)), 0.0
+    if 1 < len(distinct) <= max(3, len(steps) // 10):
+        unit = float(np.diff(distinct).min())
+        whole = np.abs(distinct / unit - np.rint(distinct / unit)) < EVEN
+        unit *= QUANTUM * whole.all()
+    if off <= max(EVEN * slope, unit):
         even = np.asarray(start + slope * np.arange(int(places[-1]) + 1), dtype=np.float64)
         stamps, uneven = np.asarray(start + slope * places, dtype=np.float64), False
     else:
@@ -297,13 +303,3 @@ def even_grid(t: Array) -> ResamplingGrid:
     nearest = right - (even - stamps[right - 1] < stamps[right] - even)
     bridged = max(0, len(even) - n)
     return ResamplingGrid(even, nearest.astype(np.intp), bridged, uneven, stamps)
-
-
-def _stamp_resolution(steps: Array) -> float:
-    """The unit in which stamps were rounded [s]; 0 when steps show none."""
-    distinct = np.unique(np.rint(steps / QUANTUM))
-    if not 1 < len(distinct) <= max(3, len(steps) // 10):
-        return 0.0
-    unit = float(np.diff(distinct).min())
-    whole = np.abs(distinct / unit - np.rint(distinct / unit)) < EVEN
-    return unit * QUANTUM if whole.all() else 0.0

@@ -154,9 +154,9 @@ def find_temperatures(
     lacking = [n for n, c in zip(names, columns, strict=True) if c is None]
     alone = len(lacking) == len(names) and common is None
     for column in (c for c in free if c.startswith(("temperature_", "T_"))):
-        near = get_close_matches(column.partition("_")[2], lacking, n=1)
-        if near or alone:
-            key = f"{si.TEMPERATURE}_{(near or lacking)[0]}"
+        nearest = get_close_matches(column.partition("_")[2], lacking, n=1)
+        if nearest or alone:
+            key = f"{si.TEMPERATURE}_{(nearest or lacking)[0]}"
             raise LogError(
                 f"column {column!r} is called as a temperature, and names no joint of the robot, "
                 f"which has {_join_columns(names)}: say whose it is with "
@@ -443,15 +443,10 @@ def _torque_constant_hint(patterns: Mapping[str, str], names: Sequence[str]) -> 
 
 
 def _refuse_columns_used_twice(df: pd.DataFrame, used: Sequence[Any]) -> None:
-    if df.columns.is_unique:
-        doubled = [c for c in used if used.count(c) > 1]
-        if doubled:
-            raise LogError(
-                f"column {doubled[0]!r} is used for two quantities: check columns=",
-                column=doubled[0],
-            )
-        return
     for column in used:
+        if used.count(column) > 1 and df.columns.is_unique:
+            text = f"column {column!r} is used for two quantities: check columns="
+            raise LogError(text, column=column)
         places = [k + 1 for k, c in enumerate(df.columns) if c == column]
         if len(places) > 1:
             raise LogError(

@@ -89,13 +89,11 @@ def motion_from_signals(
     excluded = excluded_blocks(np.flatnonzero(bad), "cell missing or not finite")
     for what, rows in raw.corrupt:
         excluded += excluded_blocks(np.flatnonzero(rows), what)
-    unpowered = np.zeros(len(t), dtype=bool)
     if options["servo"] is None:
-        unpowered = _unpowered_rows(raw, run_labels(df, raw.layout.run)[0])
-    places = excluded_blocks(np.flatnonzero(unpowered), "unpowered")
-    excluded += places
-    notes += _unpowered_notes(places, t)
-    bad |= unpowered
+        unpowered, pauses = _unpowered_rows(raw, run_labels(df, raw.layout.run)[0])
+        excluded += excluded_blocks(np.flatnonzero(unpowered), "unpowered")
+        notes += pauses
+        bad |= unpowered
     options = {**options, "filtering": options["filtering"] or "signals"}
     keeps_ends = options["filtering"] == "equations"
     if options["derivative_cutoff"] is not None and not keeps_ends:
@@ -126,8 +124,7 @@ def motion_from_signals(
         excluded += left_out
     notes += choice + _derivation_notes(raw, how)
     if raw.temperature is not None:
-        codes, _ = run_labels(df, raw.layout.run)
-        warmth = smooth_temperatures(t, raw.temperature, codes)
+        warmth = smooth_temperatures(t, raw.temperature, run_labels(df, raw.layout.run)[0])
         runs = [replace(run, temperature=warmth[run.rows]) for run in runs]
     if law := options["friction_per_kelvin"]:
         runs, lacking = at_one_temperature(runs, law, raw.layout.coordinates)
@@ -140,15 +137,16 @@ def motion_from_signals(
     return Motion(*head, options["filtering"])
 
 
-def _unpowered_rows(raw: Signals, runs: Rows) -> Mask:
-    """Rows in which nothing moves and every torque is exactly zero, for longer than an instant.
+def _unpowered_rows(raw: Signals, runs: Rows) -> tuple[Mask, list[Note]]:
+    """Rows in which nothing moves and every torque is exactly zero, for longer than an instant, and
+    a note on them.
 
     Brakes hold the robot there: its weight is not in the torques.
     """
     out = np.zeros(len(raw.t), dtype=bool)
     columns, tau = raw.layout.columns["tau"], raw.values.get("tau")
     if tau is None or not columns or not tau.any():
-        return out
+        return out, []
     measured = [k for k, column in enumerate(columns) if column is not UNMEASURED]
     zero = (tau[:, measured] == 0).all(axis=1)
     still = STILL * np.ptp(np.nan_to_num(raw.values["q"]), axis=0)
@@ -157,19 +155,13 @@ def _unpowered_rows(raw: Signals, runs: Rows) -> Mask:
             block = slice(place.first, place.last + 1)
             moved = np.ptp(raw.values["q"][block], axis=0)
             out[block] = np.ptp(raw.t[block]) >= SHORTEST_BRAKE and (moved <= still).all()
-    return out
-
-
-def _unpowered_notes(places: Sequence[ExcludedRows], t: Array) -> list[Note]:
-    if not places:
-        return []
-    count = sum(p.count for p in places)
-    parts = ", ".join(f"{t[p.first]:.4g} .. {t[p.last]:.4g} s" for p in places[:4])
+    places, count = excluded_blocks(np.flatnonzero(out), ""), int(out.sum())
+    parts = ", ".join(f"{raw.t[p.first]:.4g} .. {raw.t[p.last]:.4g} s" for p in places[:4])
     text = (
         f"{count} rows are left out in which nothing moves and all torques are exactly zero, as "
         f"with brakes on and motors off: {parts}"
     )
-    return [Note(text, "unpowered", rows=count)]
+    return out, [Note(text, "unpowered", rows=count)] * bool(count)
 
 
 def _find_stretches(

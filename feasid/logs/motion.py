@@ -59,10 +59,9 @@ class Run:
         if self.own is None:
             return self
         part = slice(*self.own)
-        signals = {k: getattr(self, k)[part] for k in ("rows", "t", "q", "dq", "ddq", "tau")}
-        anchor, warmth = self.anchor + self.own[0], self.temperature
-        signals["temperature"] = None if warmth is None else warmth[part]
-        return replace(self, **signals, anchor=anchor, own=None, live=None)
+        kinds = ("rows", "t", "q", "dq", "ddq", "tau", "temperature")
+        signals: dict[str, Any] = {k: x[part] for k in kinds if (x := getattr(self, k)) is not None}
+        return replace(self, **signals, anchor=self.anchor + self.own[0], own=None, live=None)
 
 
 @dataclass(frozen=True)

@@ -407,14 +407,12 @@ def _read_temperatures(
         cells[:, k] -= si.ZEROS.get(si.standard_unit_spelling(str(unit)), 0.0)
         far = np.flatnonzero((cells[:, k] < POSSIBLE[0]) | (cells[:, k] > POSSIBLE[1]))
         if far.size and not drop:
-            raise LogError(
+            text = (
                 f"column {column!r} has {cells[far[0], k]:.4g} degrees C in row {far[0]}, beyond "
                 f"{POSSIBLE[0]:g} .. {POSSIBLE[1]:g} of motors: state its unit, units={{{kind!r}: "
-                "'K'}, or 'F'; corrupt='drop' leaves such cells out",
-                joint=joint,
-                column=column,
-                row=int(far[0]),
+                "'K'}, or 'F'; corrupt='drop' leaves such cells out"
             )
+            raise LogError(text, joint=joint, column=column, row=int(far[0]))
         cells[slice(None) if column is naming.UNMEASURED else far, k] = np.nan
         if np.isfinite(cells[:, k]).any():
             ranges.append(f"{joint} {np.nanmin(cells[:, k]):.3g} to {np.nanmax(cells[:, k]):.3g}")

@@ -291,15 +291,6 @@ def _signal_key(robot: Robot, torque: Torque, options: dict[str, Any]) -> tuple[
 BLOCK = 2**20  #: Bytes of a file that are hashed at a time.
 
 
-def quick_fingerprint(log: Recording) -> Hashable:
-    """A key that is equal for equal logs, without reading; None if only reading would decide."""
-    if log.name:
-        if is_folder(log.name):
-            return os.path.realpath(log.name)
-        return os.stat(log.name).st_size if is_regular(log.name) else None
-    return None if hasattr(log.source, "dask") else log.frame.shape
-
-
 def content_digest(log: Recording) -> str:
     """SHA-256 of a file's bytes, of a folder's files, or of a table's names and cells."""
     digest, path = hashlib.sha256(), log.name

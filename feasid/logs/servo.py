@@ -235,19 +235,16 @@ class Servo:
         for name, signal in servo_term_signals(extra, robot, q, commands, lags, period).items():
             error = error + np.asarray(extra[name])[order] * signal
         torque = gains * error
-        if share is not None:
-            torque = torque + np.asarray(share)[order] * self._carried_weight(robot, q)
+        if share is not None:  # of the weight that the servo knows of
+            bare = robot.without_joint_terms()
+            values = bare.values.copy()
+            if len(self.carried) != bare.inertial_columns.size:
+                raise InputError(
+                    "servo has the term 'weight' and needs carried: the inertial parameters of "
+                    f"{len(bare.bodies)} bodies, ten each",
+                    option="servo",
+                )
+            values[bare.inertial_columns.ravel()] = self.carried
+            weight = inverse_dynamics(bare.with_values(values), q, 0 * q, 0 * q)
+            torque = torque + np.asarray(share)[order] * weight
         return np.asarray(torque)
-
-    def _carried_weight(self, robot: Robot, q: Array) -> Array:
-        """Joint torques of the weight that the servo knows of, (N, dof)."""
-        bare = robot.without_joint_terms()
-        values = bare.values.copy()
-        if len(self.carried) != bare.inertial_columns.size:
-            raise InputError(
-                "servo has the term 'weight' and needs carried: the inertial parameters of "
-                f"{len(bare.bodies)} bodies, ten each",
-                option="servo",
-            )
-        values[bare.inertial_columns.ravel()] = self.carried
-        return np.asarray(inverse_dynamics(bare.with_values(values), q, 0 * q, 0 * q))

@@ -78,20 +78,16 @@ def at_one_temperature(
 
     Raises LogError: a joint of the law is none of these `names`.
     """
-    if wrong := [joint for joint in law if joint not in names]:
-        hint = did_you_mean(wrong[0], names)
-        text = f"friction_per_kelvin names {wrong[0]!r}, which is no joint of the robot{hint}"
-        raise LogError(text, joint=wrong[0])
-    notes, measured = list[Note](), np.zeros(len(names), dtype=bool)
-    for run in runs:
-        if run.temperature is not None:
-            measured |= np.isfinite(run.temperature).any(axis=0)
-    lacking = [joint for joint in law if not measured[names.index(joint)]]
-    if lacking:
-        listed = ", ".join(f"{joint} ({law[joint][2]:g} degrees C)" for joint in lacking)
-        text = (
-            "the log has no temperatures of joints whose friction changes with them: it is taken "
-            f"as that at the model's temperature, {listed}. Add columns temperature_<joint>"
-        )
-        notes = [Note(text, "no-temperature", joints=lacking)]
+    for joint in (j for j in law if j not in names):
+        hint = did_you_mean(joint, names)
+        text = f"friction_per_kelvin names {joint!r}, which is no joint of the robot{hint}"
+        raise LogError(text, joint=joint)
+    cells = [r.temperature for r in runs if r.temperature is not None]
+    lacking = [j for j in law if all(np.isnan(x[:, names.index(j)]).all() for x in cells)]
+    listed = ", ".join(f"{joint} ({law[joint][2]:g} degrees C)" for joint in lacking)
+    text = (
+        "the log has no temperatures of joints whose friction changes with them: it is taken as "
+        f"that at the model's temperature, {listed}. Add columns temperature_<joint>"
+    )
+    notes = [Note(text, "no-temperature", joints=lacking)] * bool(lacking)
     return [replace(r, tau=r.tau - friction_change(r, law, names)) for r in runs], notes

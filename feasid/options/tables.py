@@ -63,9 +63,6 @@ Known: TypeAlias = Annotated[
     "ten numbers, NaN where one is not known, or a number for one parameter such as 'rod.m'",
 ]
 TrustedGain: TypeAlias = Annotated[tuple[float, float], "(kp, relative deviation)"]
-PerKelvin: TypeAlias = Annotated[
-    tuple[float, float, float], "(dry friction per K, viscous friction per K, temperature)"
-]
 Moment: TypeAlias = Annotated[
     tuple[str, Mapping[str, float], float, float], "(joint, posture by joint, moment, deviation)"
 ]
@@ -184,7 +181,7 @@ class SignalOptions(TypedDict, total=False):
         float, Option("time by which torques are ahead of the motion", 0.0, "s", example="0.001")
     ]
     friction_per_kelvin: Annotated[
-        Mapping[str, PerKelvin] | None,
+        Mapping[str, tuple[float, float, float]] | None,
         Option("friction that changes with logged temperatures: joint -> dry and viscous friction "
                "per K, and the temperature at which torques are taken",
                unit="N m, N m s/rad, degrees C", example="shoulder=[-0.01, -0.02, 40]"),

@@ -14,34 +14,24 @@ SURE = 5.0  #: Standard errors within which a fit finds them.
 NEAR = 1.3  #: Largest error over that of the arm whose friction does not change.
 ROBOT = feasid.Robot.from_dh([(0, 0.5, 0, 0), (0, 0.4, 0, 0)], gravity=(0, -9.81, 0))
 TRUE = ROBOT.with_joint_terms(("viscous", "coulomb"))
-VALUES = {
-    "Lxx": 0.02,
-    "Lyy": 0.3,
-    "Lzz": 0.3,
-    "lx": -0.4,
-    "m": 2.0,
-    "fv": 2.0,
-    "fc": 1.0,
-    "Ia": 0.1,
-}
+VALUES = {"Lxx": 0.02, "Lyy": 0.3, "Lzz": 0.3, "lx": -0.4, "m": 2.0, "fv": 2, "fc": 1, "Ia": 0.1}
 WARMING = 22.0 + 25.0 * (1.0 - np.exp(-np.arange(SECONDS) / 40.0))  #: Every second [degrees C].
+STILL = np.ones(int(SECONDS))
 
 
 def record(warmth, seed=0, slopes=SLOPES, cold=0.0):
     """A log whose joint 2 has these temperatures every second; `cold`: friction that fades."""
     t, rng = np.arange(SECONDS * RATE) / RATE, np.random.default_rng(seed)
-    phase = rng.uniform(0, 6, (5, 2))
-    waves = [(np.sqrt(k), 0.6 / np.sqrt(k), p) for k, p in enumerate(phase, start=1)]
+    waves = [(np.sqrt(k), 0.6 / np.sqrt(k), rng.uniform(0, 6, 2)) for k in range(1, 6)]
     q, dq, ddq = (
         sum(a * w**n * np.sin(w * t[:, None] + p + n * np.pi / 2) for w, a, p in waves)
         for n in range(3)
     )
     delta = np.array([VALUES.get(symbol, 0.0) for _, symbol in TRUE.parameter_names])
     tau = feasid.inverse_dynamics(TRUE, q, dq, ddq, parameters=delta)
-    truth = np.interp(t, np.arange(SECONDS), warmth) - 40.0
-    dry, viscous = slopes
-    tau[:, 1] += truth * (dry * np.sign(dq[:, 1]) + viscous * dq[:, 1])
-    tau[:, 1] += cold * np.exp(-t / 20.0) * (np.sign(dq[:, 1]) + dq[:, 1])
+    change = np.outer(np.interp(t, np.arange(SECONDS), warmth) - 40.0, slopes)
+    change += cold * np.exp(-t / 20.0)[:, None]
+    tau[:, 1] += change[:, 0] * np.sign(dq[:, 1]) + change[:, 1] * dq[:, 1]
     tau += NOISE * rng.standard_normal(tau.shape)
     seen = np.round(np.repeat(warmth, int(RATE)) * 2) / 2  # a sensor of half degrees, once a second
     columns = {f"{k}_{j + 1}": x[:, j] for k, x in (("q", q), ("tau", tau)) for j in range(2)}
@@ -56,12 +46,9 @@ def bare(log):
     return log.drop(columns="T_2")
 
 
-@pytest.fixture(scope="module")
-def warm_fit():
-    return feasid.fit(record(WARMING), ROBOT, diagnose=False)
-
-
-def test_slopes_are_those_of_the_truth_and_predict_cold_and_hot_arms(warm_fit, tmp_path):
+def test_slopes_are_those_of_the_truth_and_predict_cold_and_hot_arms(tmp_path):
+    """A log without the column is predicted at the model's temperature, with a note."""
+    warm_fit = feasid.fit(record(WARMING), ROBOT, diagnose=False)
     (entry,) = temperatures(warm_fit)
     off = (np.array(entry.value) - SLOPES) / entry.deviation
     assert entry.joint == "2"
@@ -69,33 +56,26 @@ def test_slopes_are_those_of_the_truth_and_predict_cold_and_hot_arms(warm_fit, t
     clean = feasid.fit(bare(record(WARMING, slopes=(0, 0))), ROBOT, diagnose=False)
     warm_fit.save(tmp_path / "a.feasid")
     read = feasid.load(tmp_path / "a.feasid")
-    for warmth in (22.0, 47.0):
-        still = np.full(int(SECONDS), warmth)
-        other = record(still, 1)
-        unit = clean.errors(bare(record(still, 1, slopes=(0, 0))))["all"]
-        assert (
-            warm_fit.errors(other)["all"] < NEAR * unit < 0.5 * warm_fit.errors(bare(other))["all"]
-        )
+    for warmth in (22.0 * STILL, 47.0 * STILL):
+        other = record(warmth, 1)
+        unit = clean.errors(bare(record(warmth, 1, slopes=(0, 0))))["all"]
+        error, blind = (warm_fit.errors(log)["all"] for log in (other, bare(other)))
+        assert error < NEAR * unit < 0.5 * blind
         pd.testing.assert_frame_equal(read.predict(other), warm_fit.predict(other))
     assert "degrees C: Coulomb friction -" in warm_fit.summary().text
-
-
-def test_a_log_without_the_column_is_predicted_at_the_model_s_temperature_and_told(warm_fit):
-    at = temperatures(warm_fit)[0].at.origin
-    log = record(np.full(int(SECONDS), at), 1)
+    log = record(entry.at.origin * STILL, 1)
     there, absent = warm_fit.predict(log), warm_fit.predict(bare(log))
     np.testing.assert_allclose(there, absent)
     assert not there.attrs["notes"]
     for notes in (absent.attrs["notes"], warm_fit.errors(bare(log)).attrs["notes"]):
         assert [n.code for n in notes] == ["no-temperature"]
-        assert f"2 ({at:g} degrees C)" in notes[0]
+        assert f"2 ({entry.at.origin:g} degrees C)" in notes[0]
 
 
 @pytest.mark.parametrize("kind", ["idle", "wandering", "constant", "of another"])
 def test_a_column_that_does_not_explain_friction_stays_out(kind):
-    """Also where friction fades, and the column goes elsewhere."""
-    steps = np.random.default_rng(5).standard_normal(int(SECONDS))
-    other = {"wandering": 30.0 + np.cumsum(steps), "constant": np.full(int(SECONDS), 30.0)}
+    steps = np.random.default_rng(5).standard_normal(len(STILL))
+    other = {"wandering": 30.0 + np.cumsum(steps), "constant": 30.0 * STILL}
     fades = 0.0 if kind in ("idle", "of another") else 1.5
     log = record(other.get(kind, WARMING), slopes=(0, 0), cold=fades)
     names = {"T_2": "T_1"} if kind == "of another" else {}
@@ -107,29 +87,24 @@ def test_a_column_that_does_not_explain_friction_stays_out(kind):
 
 
 def test_two_logs_of_one_temperature_each_show_it_together():
-    logs = [record(np.full(int(SECONDS), x), seed) for seed, x in enumerate((22.0, 45.0))]
+    logs = [record(x * STILL, seed) for seed, x in enumerate((22.0, 45.0))]
     (entry,) = temperatures(feasid.fit(logs, ROBOT, diagnose=False))
     assert np.abs((np.array(entry.value) - SLOPES) / entry.deviation).max() < SURE
 
 
-SPELLINGS = {
-    "number": lambda d: (d, {}),
-    "name": lambda d: (d.rename(columns={"T_2": "temperature_2"}), {}),
-    "of the robot": lambda d: (d.rename(columns={"T_2": "T", "t": "time"}), {}),
-    "mapped": lambda d: (d.rename(columns={"T_2": "hot"}), {"columns": {"temperature_2": "hot"}}),
-    "kelvin": lambda d: (d.assign(T_2=d["T_2"] + 273.15).rename(columns={"T_2": "T_2 [K]"}), {}),
-    "units": lambda d: (d.assign(T_2=d["T_2"] * 1.8 + 32), {"units": {"temperature": "°F"}}),
-    "gaps": lambda d: (d.assign(T_2=d["T_2"].where(d.index % int(RATE) == RATE // 2)), {}),
-}
-
-
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_column_is_read_by_any_of_its_names_and_units(spelling):
-    log, options = SPELLINGS[spelling](record(WARMING))
-    motion = prepare(log, ROBOT, **options)
-    run = motion.runs[0]
-    np.testing.assert_allclose(run.temperature[:, 1], np.interp(run.t, np.arange(SECONDS), WARMING),
-                               atol=0.75)  # fmt: skip
+@pytest.mark.parametrize(("change", "options"), [
+    (lambda d: d, {}),
+    (lambda d: d.rename(columns={"T_2": "temperature_2"}), {}),
+    (lambda d: d.rename(columns={"T_2": "T", "t": "time"}), {}),
+    (lambda d: d.rename(columns={"T_2": "hot"}), {"columns": {"temperature_2": "hot"}}),
+    (lambda d: d.assign(T_2=d["T_2"] + 273.15).rename(columns={"T_2": "T_2 [K]"}), {}),
+    (lambda d: d.assign(T_2=d["T_2"] * 1.8 + 32), {"units": {"temperature": "°F"}}),
+    (lambda d: d.assign(T_2=d["T_2"].where(d.index % int(RATE) == RATE // 2)), {}),
+])  # fmt: skip
+def test_a_column_is_read_by_any_of_its_names_and_units(change, options):
+    motion = prepare(change(record(WARMING)), ROBOT, **options)
+    true = np.interp(motion.runs[0].t, np.arange(SECONDS), WARMING)
+    np.testing.assert_allclose(motion.runs[0].temperature[:, 1], true, atol=0.75)
     assert not any(note.code == "extra" for note in motion.notes)
 
 

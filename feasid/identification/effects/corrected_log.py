@@ -80,18 +80,6 @@ class UncorrectedLog:
         return replace(self, base=base, reduced=reduced, estimator=self.estimator.on(base))
 
     @property
-    def temperatures(self) -> dict[int, Array]:
-        """Temperatures (N,) of joints without a given law that have them [degrees C]."""
-        runs = [run.temperature for run in self.runs if run.temperature is not None]
-        every, names = (
-            np.concatenate([np.zeros((0, self.base.robot.dof)), *runs]),
-            self.base.robot.joints,
-        )
-        given = self.options["friction_per_kelvin"] or {}
-        columns = {j: every[:, j] for j in self.joints if names[j] not in given}
-        return {j: x[np.isfinite(x)] for j, x in columns.items() if np.isfinite(x).any()}
-
-    @property
     def joints(self) -> tuple[int, ...]:
         """Joints whose torques were measured."""
         measured, names = self.options["measured"], self.base.robot.joints

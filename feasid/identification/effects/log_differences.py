@@ -423,20 +423,19 @@ class _Comparison:
             out.append(max(float(slope @ posterior @ slope) - chance, 0.0))
         return out
 
-    def noise_of(self, log: int) -> float:
-        """Squared whitened residual of a log with parameters and effects of its own."""
-        effects = [c.columns for c in self.candidates if c.kind in EFFECTS and c.kind != "gain"]
-        gram, columns = self.grams[log], np.hstack([self.everything.columns, *effects])
-        slope = columns.T @ gram[:-1, -1]
-        inner = np.eye(len(slope)) + columns.T @ gram[:-1, :-1] @ columns
-        return max(float(gram[-1, -1] - slope @ np.linalg.solve(inner, slope)), 1e-12)
-
     # -- the search ----------------------------------------------------------------------------
 
     def search(self) -> list[Difference]:
         """Find differences one after the other, that of the worst log first."""
-        active, differences = list[_Active](), list[Difference]()
-        noise = [self.noise_of(k) for k in range(len(self.logs))]
+        active, differences, noise = list[_Active](), list[Difference](), list[float]()
+        # Squared whitened residual of each log with parameters and effects of its own.
+        effects = [c.columns for c in self.candidates if c.kind in EFFECTS and c.kind != "gain"]
+        columns = np.hstack([self.everything.columns, *effects])
+        for gram in self.grams:
+            slope = columns.T @ gram[:-1, -1]
+            inner = np.eye(len(slope)) + columns.T @ gram[:-1, :-1] @ columns
+            square = float(gram[-1, -1] - slope @ np.linalg.solve(inner, slope))
+            noise.append(max(square, 1e-12))
         for days, kinds in STAGES:
             grams = self.behind(days)
             while len(active) < max(1, (len(self.logs) - 1) // 2):
@@ -494,16 +493,15 @@ class _Comparison:
         daily = [(log, replace(c, columns=c.columns / WIDE)) for c in self.candidates
                  if c.kind in days]  # fmt: skip
         gain = self.held_out(log, [*daily, *trial]).gain(self.held_out(log, [*daily, *active]))
-        if not RULES["log"].accepts(gain) or (days and self.is_another_robot(log, trial)):
+        if not RULES["log"].accepts(gain):
             return None
+        if days:  # another robot differs in everything, too, more than the others from day to day
+            both = (self.solve(pairs, self.grams) for pairs in (trial, active))
+            rest, first = (self.falls(self.grams[log], log, [self.everything], x)[0] for x in both)
+            usual = STANDS_OUT * self.usual_change(log, trial, self.grams)
+            if rest > (1.0 - ENOUGH) * first + usual:  # never of two logs
+                return None
         return candidate, Difference(log, candidate.kind, candidate.place, size, gain.most)
-
-    def is_another_robot(self, log: int, trial: Sequence[_Active]) -> bool:
-        """Whether a log differs in everything, too, more than the others do from day to day."""
-        solved = (self.solve(active, self.grams) for active in (trial, trial[:-1]))
-        left, first = (self.falls(self.grams[log], log, [self.everything], x)[0] for x in solved)
-        usual = STANDS_OUT * self.usual_change(log, trial, self.grams)
-        return bool(left > (1.0 - ENOUGH) * first + usual)  # False of two logs
 
     def usual_change(self, log: int, active: Sequence[_Active], grams: Sequence[Array]) -> float:
         """What everything explains in the others, around these alone; NaN of fewer than two."""

@@ -41,7 +41,17 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
     df = recording.table(robot, asked.get("topic"))
     try:
         if is_floating_log(df, robot):
-            return _check_floating(recording, robot, asked)
+            from feasid.logs.checks.floating import find_floating_mistakes
+
+            reading = {"filtering": "equations", **select_options(LogOptions, asked)}
+            motion, given = recording.motion(robot, **reading), asked.get("contacts") or {}
+            contacts = {str(k): contact_from_option(v) for k, v in given.items()}
+            mistakes = find_floating_mistakes(
+                df, robot, imu_from_option(asked.get("imu")), contacts
+            )
+            span = float(np.ptp(np.concatenate([run.t for run in motion.runs])))
+            size = motion.rows, span, motion.runs[0].rate
+            return Diagnosis(tuple(mistakes), *size, motion.notes)
         raw = read_signals(recording, robot, **select_options(ReadOptions, asked))
     except LogError as error:
         return Diagnosis((_finding_of_error("columns", error),), len(df))
@@ -66,19 +76,6 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
     return Diagnosis(tuple(findings), len(df), span, rate, raw.notes)
 
 
-def _check_floating(recording: Recording, robot: Robot, asked: Mapping[str, Any]) -> Diagnosis:
-    """Whether the log of a floating robot can be read; `LogError` where it cannot."""
-    options = {"filtering": "equations", **select_options(LogOptions, asked)}
-    motion = recording.motion(robot, **options)
-    t = np.concatenate([run.t for run in motion.runs])
-    contacts = {str(k): contact_from_option(v) for k, v in (asked.get("contacts") or {}).items()}
-    df = recording.table(robot, asked.get("topic"))
-    from feasid.logs.checks.floating import find_floating_mistakes
-
-    found = find_floating_mistakes(df, robot, imu_from_option(asked.get("imu")), contacts)
-    return Diagnosis(tuple(found), motion.rows, float(np.ptp(t)), motion.runs[0].rate, motion.notes)
-
-
 def _finding_of_error(code: str, error: LogError) -> Finding:
     data = error.data
     joints = data.get("joints") or ((data["joint"],) if data.get("joint") else ())
@@ -93,17 +90,15 @@ def _sort_rows_by_time(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], l
     codes, labels = run_labels(df, raw.layout.run)
     runs = []
     for code, label in enumerate(labels):
-        rows = np.flatnonzero(codes == code)
-        steps = np.diff(raw.t[rows])
-        rows = rows[np.concatenate([[True], steps != 0])] if len(rows) else rows
+        own = np.flatnonzero(codes == code)
+        steps = np.diff(raw.t[own])
+        rows = own[np.concatenate([[True], steps != 0])] if len(own) else own
         try:
             check_order(raw.t[rows], rows, label)
         except LogError as error:
             findings.append(_finding_of_error("time", error))
-        doubled = int((steps == 0).sum())
-        if doubled:
-            own = np.flatnonzero(codes == code)
-            repeats = np.flatnonzero(steps == 0)
+        repeats = np.flatnonzero(steps == 0)
+        if doubled := len(repeats):
             at, after = own[repeats], own[repeats + 1]
             same = all(np.array_equal(x[after], x[at], equal_nan=True) for x in raw.values.values())
             level = "warning" if same else "error"

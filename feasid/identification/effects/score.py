@@ -27,8 +27,6 @@ SMALLEST_COLUMN = 1e-9
 
 RIDGE = 1e-9
 
-NONE: Mapping[int, float] = MappingProxyType({})
-
 
 class ScoreTests:
     """Tests around one fit.
@@ -78,7 +76,7 @@ class ScoreTests:
         effects: Sequence[EffectAt],
         values: Array,
         widths: Array,
-        offsets: Mapping[int, float] = NONE,
+        offsets: Mapping[int, float] = MappingProxyType({}),
     ) -> tuple[Array, Array]:
         """Joint Gauss-Newton step of these effects and all parameters, and its covariance.
 

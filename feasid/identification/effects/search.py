@@ -181,11 +181,6 @@ class _Folds:
         return HeldOut(squared)
 
 
-def is_timed(group: Group) -> bool:
-    """Whether effects of one kind are functions of time."""
-    return group[0].effect.timed
-
-
 class EffectSearch:
     """The search on the Gram matrices of one log; `run` does it."""
 
@@ -273,7 +268,8 @@ class EffectSearch:
 
     def _round(self) -> Candidate | None:
         """The best candidate that passes the rule, or a feature that does with another sign."""
-        offered = {t: [g for g in self._candidates() if is_timed(g) is t] for t in (False, True)}
+        every = [*self._candidates()]
+        offered = {t: [g for g in every if g[0].effect.timed is t] for t in (False, True)}
         measured = {(m.effect.instead_of, m.joint) for m in self.grams.items}
         folds = {t: _Folds(self.grams, self.effects, t, own) for t, own in offered.items()}
 
@@ -286,15 +282,15 @@ class EffectSearch:
                 out.append((share * saved * SIMPLE ** (len(self.grams.columns(group)) - 1), group))
             return out
 
-        every = [entry for timed, own in offered.items() for entry in scores(timed, own)]
-        left = sorted(every, key=lambda entry: entry[0])
+        ranked = (entry for timed, own in offered.items() for entry in scores(timed, own))
+        left = sorted(ranked, key=lambda entry: entry[0])
         for _ in range(min(MOST_JUDGED, len(left))):
             saved, group = left.pop()
             own, why = self._possible(group)
             if own and own != group:  # what it saves at joints where it can be
-                insort(left, scores(is_timed(own), [own])[0], key=lambda entry: entry[0])
+                insort(left, scores(own[0].effect.timed, [own])[0], key=lambda entry: entry[0])
                 continue
-            gain = folds[is_timed(group)].gain(group)
+            gain = folds[group[0].effect.timed].gain(group)
             rule = RULES.get(group[0].kind, RULES["effect"])
             if not own and group[0].effect.kind == "feature" and rule.accepts(gain):
                 return Candidate(group, gain, why=why)

@@ -280,8 +280,11 @@ def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]
     out = [m for m in correctable_effects(setup, widths) if m.kind != "warm-up"]
     if widths and setup.seconds:
         out += [EffectAt("warm-up", j, setup.seconds * w) for w in WARM_TIMES for j in joints]
-    for j, warmth in setup.temperatures.items() if widths else ():
-        if np.ptp(warmth) >= LEAST_WARMING:
+    law = setup.options["friction_per_kelvin"] or {}  # known for these joints
+    for j in (j for j in joints if widths and robot.joints[j] not in law):
+        cells = (r.temperature[:, j] for r in setup.runs if r.temperature is not None)
+        warmth = np.concatenate([np.zeros(0), *(x[np.isfinite(x)] for x in cells)])
+        if warmth.size and np.ptp(warmth) >= LEAST_WARMING:
             out.append(EffectAt("temperature", j, origin=float(np.round(warmth.mean()))))
     out += [EffectAt("abrupt")] if setup.abrupt_robot is not setup.base.robot else []
     have = {robot.joints[j]: set[str]() for j in joints}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import Any
@@ -12,9 +13,9 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
-from feasid.core.files import is_regular
+from feasid.core.files import is_folder, is_regular
 from feasid.identification.regression.triangle import Reduced
-from feasid.logs.recording import Recording, content_digest, quick_fingerprint, read_signals
+from feasid.logs.recording import Recording, content_digest, read_signals
 from feasid.options.complete import select_options
 from feasid.options.tables import ReadOptions
 from feasid.robot.description import Robot
@@ -29,12 +30,17 @@ def refuse_repeated_logs(sources: Sequence[Recording | Reduced]) -> None:
         file = isinstance(source, Recording) and is_regular(source.name)
         if inside and file and (other := inside.get(digest(k))) is not None:
             raise _overlap_error(sources, k, other)
-        extent = (
-            ("reduced", source.fingerprint, source.samples)
-            if isinstance(source, Reduced)
-            else quick_fingerprint(source)
-        )
-        if extent is None:
+        # A key that is equal for equal logs, without reading them.
+        extent: Hashable
+        if isinstance(source, Reduced):
+            extent = "reduced", source.fingerprint, source.samples
+        elif not source.name and not hasattr(source.source, "dask"):
+            extent = source.frame.shape
+        elif is_folder(source.name):
+            extent = os.path.realpath(source.name)
+        elif file:
+            extent = os.stat(source.name).st_size
+        else:
             continue
         same = known.setdefault(extent, [])
         for earlier in same:

@@ -54,21 +54,21 @@ DEGREE = np.pi / 180
 def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
     """Findings of checks of one column at a time; `runs`: rows of each run, in order of time."""
     findings = _check_time(raw, runs) + _check_read_times(raw, runs)
-    findings += _check_reading_rates(raw, runs) + _check_missing_cells(raw)
+    findings += _check_reading_rates(raw, runs)
     names, tau = raw.layout.coordinates, raw.values.get("tau")
     known = [] if tau is None else [x[np.isfinite(x)] for x in tau.T]
     moved = tuple(n for k, n in enumerate(names) if not known or (known[k] != known[k][:1]).any())
     unsigned = _unsigned_finding(raw, moved)
     findings += unsigned
     for kind, values in raw.values.items():
-        if not raw.layout.columns[kind]:  # torques of controls: no sensor that sticks or clips
-            continue
         for k, joint in enumerate(raw.layout.coordinates):
             if kind == "tau" and joint in robot.passive:
                 continue
             column = raw.layout.column_name(kind, k)
             where = _ColumnPlace(kind, joint, column, raw.t, moved, bool(unsigned))
-            findings += _check_column(values[:, k], where, runs)
+            findings += _check_missing_cells(values[:, k], where)
+            if raw.layout.columns[kind]:  # torques of controls: no sensor that sticks or clips
+                findings += _check_column(values[:, k], where, runs)
     return findings + check_range(raw, robot)
 
 
@@ -217,26 +217,18 @@ def _rows_per_reading(values: Array) -> float:
     return float(np.median(np.diff(together)))
 
 
-def _check_missing_cells(raw: Signals) -> list[Finding]:
-    findings = []
-    for kind, values in raw.values.items():
-        for k, joint in enumerate(raw.layout.coordinates):
-            bad = np.flatnonzero(~np.isfinite(values[:, k]))
-            if not bad.size:
-                continue
-            parts = excluded_blocks(bad, "")
-            column = raw.layout.column_name(kind, k)
-            where = _ColumnPlace(kind, joint, column, raw.t)
-            longest = max(p.count for p in parts)
-            text = (
-                f"has {bad.size} cells without a finite number in {len(parts)} segment(s), first "
-                f"row {bad[0]}, the longest {longest} rows"
-            )
-            remedy = "nan='drop-segments' leaves them out and splits the run"
-            spans = [(p.first, p.last) for p in parts[:20]]
-            drop = {"nan": "drop-segments"}
-            findings.append(where.finding("nan", "error", text, remedy, spans, drop))
-    return findings
+def _check_missing_cells(values: Array, where: _ColumnPlace) -> list[Finding]:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if not bad.size:
+        return []
+    parts = excluded_blocks(bad, "")
+    text = (
+        f"has {bad.size} cells without a finite number in {len(parts)} segment(s), first row "
+        f"{bad[0]}, the longest {max(p.count for p in parts)} rows"
+    )
+    remedy = "nan='drop-segments' leaves them out and splits the run"
+    spans = [(p.first, p.last) for p in parts[:20]]
+    return [where.finding("nan", "error", text, remedy, spans, {"nan": "drop-segments"})]
 
 
 def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> list[Finding]:
@@ -244,7 +236,15 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
     if not finite.size:
         return []
     if where.kind in ("q", "tau") and np.ptp(finite) == 0:
-        return [_dead_signal_finding(float(finite[0]), where)]
+        measured = [*map(str, where.moved)]
+        place = f"{{{where.joint!r}: {finite[0]:g}}}"
+        remedy = f"lock the joint if it did not move: load_robot(..., lock={place})"
+        if where.kind == "tau":
+            remedy = f"leave a joint without motor or torque sensor out: measured={measured}"
+            remedy = remedy if measured else "check the sensor and the recording"
+        level = "error" if where.kind == "tau" else "warning"
+        leave = {"measured": measured} if where.kind == "tau" and measured else {}
+        return [where.finding("dead", level, f"is {finite[0]:g} in all rows", remedy, (), leave)]
     findings, levels = [], np.unique(finite)
     step = float(np.diff(levels).min(initial=np.inf))
     few = len(finite) >= 50 and 2 <= len(levels) < len(finite) / 10
@@ -291,18 +291,6 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
         remedy = f"exclude={_format_intervals(spikes, where.t)}"
         findings.append(where.finding("spike", "warning", text, remedy, spikes))
     return findings
-
-
-def _dead_signal_finding(value: float, where: _ColumnPlace) -> Finding:
-    measured = [*map(str, where.moved)]
-    place = f"{{{where.joint!r}: {value:g}}}"
-    advice = {"q": f"lock the joint if it did not move: load_robot(..., lock={place})"}
-    if measured:
-        advice["tau"] = f"leave a joint without motor or torque sensor out: measured={measured}"
-    level = "error" if where.kind == "tau" else "warning"
-    remedy = advice.get(where.kind, "check the sensor and the recording")
-    options = {"measured": measured} if where.kind == "tau" and measured else {}
-    return where.finding("dead", level, f"is {value:g} in all rows", remedy, (), options)
 
 
 def _plateaus(x: Array) -> list[tuple[int, int]]:

@@ -92,7 +92,12 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
     import pandas as pd
 
     labels = {str(name): list(getattr(value, "columns", ())) for name, value in arrays.items()}
-    known = {str(name): _as_array(value) for name, value in arrays.items()}
+    known = {}
+    for name, value in arrays.items():
+        if isinstance(value, np.ma.MaskedArray) and value.mask.any():
+            value = np.ma.filled(value.astype(np.float64), np.nan)
+        array = np.asarray(value)
+        known[str(name)] = array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
     rows = _count_samples(known)
     if not rows:
         raise LogError(f"{where}: no array with samples in it", path=where)
@@ -123,14 +128,6 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
         notes.append(Note(text, "skipped", arrays=skipped))
     df.attrs["notes"] = tuple(notes)
     return df
-
-
-def _as_array(value: Any) -> Any:
-    """An array without a dimension of one; masked cells are NaN."""
-    if isinstance(value, np.ma.MaskedArray) and value.mask.any():
-        value = np.ma.filled(value.astype(np.float64), np.nan)
-    array = np.asarray(value)
-    return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
 
 
 def _count_samples(known: Mapping[str, Any]) -> int:

@@ -170,8 +170,7 @@ def write_fit(
     zeros = model.calibration.correction.values_by_joint("zero")
     if zeros and _edits_description(model.robot, path):  # a new file takes the log's positions
         lines += ("the log's joint zeros: a client adds those of fit.calibration to its positions",)
-    law = model.calibration.correction.friction_per_kelvin(fitted)
-    if law:
+    if law := model.calibration.correction.friction_per_kelvin(fitted):
         places = ", ".join(f"{joint} at {origin:g}" for joint, (_, _, origin) in law.items())
         lines += (
             f"friction's change with the temperature; the file has that of {places} degrees C",

@@ -64,21 +64,21 @@ def compared_robots(fit: FittedModel) -> dict[str, Robot]:
 
 def robot_views(fit: FittedModel, pose: Mapping[str, float] | None = None) -> list[RobotView]:
     """The robots of `compared_robots` in space."""
-    return [_view(title, robot, pose) for title, robot in compared_robots(fit).items()]
-
-
-def _view(title: str, robot: Robot, pose: Mapping[str, float] | None) -> RobotView:
-    frames, masses = robot.pose(pose), []
-    links = np.zeros((len(robot.bodies), 2, 3))
-    for k, body in enumerate(robot.bodies):
-        rotation, position = frames[body.name]
-        links[k] = position, np.zeros(3) if body.parent is None else frames[body.parent][1]
-        ten = robot.values[robot.inertial_columns[k]]
-        if np.isfinite(ten).all() and ten.any():
-            # A body without mass has no centre: its first moment stands in for one.
-            mass, com, tensor = to_mass_com_inertia(ten) if ten[9] else (0.0, ten[6:9], np.eye(3))
-            masses.append(PlacedMass(body.name, float(mass), com, tensor, rotation, position, k))
-    return view_of_masses(title, links, masses)
+    views = []
+    for title, robot in compared_robots(fit).items():
+        frames, masses = robot.pose(pose), []
+        links = np.zeros((len(robot.bodies), 2, 3))
+        for k, body in enumerate(robot.bodies):
+            turn, position = frames[body.name]
+            links[k] = position, np.zeros(3) if body.parent is None else frames[body.parent][1]
+            ten = robot.values[robot.inertial_columns[k]]
+            if np.isfinite(ten).all() and ten.any():
+                # A body without mass has no centre: its first moment stands in for one.
+                numbers = to_mass_com_inertia(ten) if ten[9] else (0.0, ten[6:9], np.eye(3))
+                mass, com, tensor = numbers
+                masses.append(PlacedMass(body.name, float(mass), com, tensor, turn, position, k))
+        views.append(view_of_masses(title, links, masses))
+    return views
 
 
 def view_of_masses(title: str, links: Array, masses: Sequence[PlacedMass]) -> RobotView:

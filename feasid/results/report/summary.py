@@ -227,14 +227,13 @@ def _verdict_text(fit: FittedModel) -> str:
 
 def _temperature_lines(fit: FittedModel) -> list[str]:
     """At which temperature friction of the model holds, and its change per kelvin."""
-    terms = dict(zip(fit.robot.parameter_names, fit.delta, strict=True))
-    lines = []
+    terms, lines = dict(zip(fit.robot.parameter_names, fit.delta, strict=True)), []
     for e in (e for e in fit.calibration.confirmed if e.at.kind == "temperature"):
-        body, parts = fit.robot.bodies[e.at.joint].name, []
-        for symbol, value, deviation in zip(("fc", "fv"), e.value, e.deviation, strict=True):
-            if (size := terms.get((body, symbol), 0.0)) > 0:
-                percent, spread = 100 * value / size, 100 * deviation / size
-                parts.append(f"{TERMS[symbol].name} {percent:+.3g} +- {spread:.2g} % per K")
+        parts = []
+        for symbol, *change in zip(("fc", "fv"), e.value, e.deviation, strict=True):
+            size = terms.get((fit.robot.bodies[e.at.joint].name, symbol), 0.0)
+            value, spread = 100 * np.array(change) / (size or np.nan)
+            parts += [f"{TERMS[symbol].name} {value:+.3g} +- {spread:.2g} % per K"] * bool(size > 0)
         lines.append(f"{e.joint} at {e.at.origin:g} degrees C: {', '.join(parts)}")
     return ["\n  ".join(["friction holds at one temperature", *lines])] if lines else []
 
