@@ -184,8 +184,7 @@ def check_column_mapping(df: pd.DataFrame, robot: Robot, columns: dict[str, Any]
     kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE, *of_motors)
     every = robot.coordinates
     known = ["t", "run", *kinds, *(f"{kind}_{name}" for kind in kinds for name in every)]
-    numbers = range(1, len(names) + 1)
-    numbered = [f"{kind}_{k}" for kind in kinds for k in numbers]
+    numbered = [f"{kind}_{k + 1}" for kind in kinds for k in range(len(names))]
     mapping: dict[str, Any] = {}
     for key, column in columns.items():
         if str(key).startswith(CONTROL):  # of an actuator, not of a joint

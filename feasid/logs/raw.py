@@ -182,11 +182,8 @@ def read_raw(
         )
     t, notes = read_time(df, layout.time, rate, units, layout.units.get(layout.time, ""))
     notes = [*notes_of_file, *notes]
-    values = {
-        kind: _read_kind(df, layout, kind, units, effort)
-        for kind in naming.WORDS
-        if layout.columns[kind]
-    }
+    kinds = [kind for kind in naming.WORDS if layout.columns[kind]]
+    values = {kind: _read_kind(df, layout, kind, units, effort) for kind in kinds}
     if law is not None and law.law == "position" and not several:
         # The noise of logged speeds would bias ratios of servo gains.
         logged = [kind for kind in ("dq", "ddq") if values.pop(kind, None) is not None]
