@@ -191,7 +191,7 @@ def table(rows: pd.DataFrame) -> str:
     """The results as a table of Markdown, a line for each arm and law of friction."""
     lines = [
         "| arm | law | cold | hot | cold, its log without the column | fit without the column: "
-        "cold | hot | told | column without effect |",
+        "cold | hot | reported | column without effect |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for (arm, law), group in rows.groupby(["arm", "friction"], sort=False):
