@@ -258,6 +258,8 @@ class Robot(RobotLayout):
             positions[name] = read_only_array(
                 np.atleast_1d(value), (dof,), f"position of joint {name!r}"
             )
+        for joint in positions.keys() & self.elastic.keys():
+            positions.setdefault(self.elastic[joint], positions[joint])  # its spring is slack
         # Joints that follow held ones alone are held, too.
         couplings = self.couplings
         leading = {c.joint for c in couplings if c.factors}

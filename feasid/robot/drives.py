@@ -287,7 +287,11 @@ def hold_joint(
     pairs = [(d, {j: c for j, c in d.coupling.items() if j != joint}) for d in drives]
     return (
         tuple(remaining),
-        tuple(replace(drive, coupling=coupling) for drive, coupling in pairs if coupling),
+        tuple(
+            replace(d, coupling=coupling, rest=d.rest - d.coupling.get(joint, 0.0) * float(q[0]))
+            for d, coupling in pairs
+            if coupling
+        ),
         fixed if held_body.parent is not None else (*fixed, *joined),
     )
 

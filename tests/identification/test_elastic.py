@@ -166,5 +166,8 @@ def test_elastic_joints_are_refused_where_they_make_no_sense(springs):
     robot = springs[1].with_elastic_joints(["j1"])
     with pytest.raises(InputError, match="elastic already"):
         robot.with_elastic_joints(["j1"])
+    assert robot.locked({"j1": 0.2}).joints == ("j2",)
+    held = robot.locked({"j1_motor": 0.2})  # its link swings at the spring
+    assert next(d.rest for d in held.drives if d.name == "j1_spring") == 0.2
     with pytest.raises(InputError, match="did you mean 'j2'"):
         robot.with_elastic_joints(["j22"])
