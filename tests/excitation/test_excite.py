@@ -43,6 +43,7 @@ def motion(arm):
 def test_a_motion_at_a_glance(motion):
     """Three parameters that are least certain, the worst first, and five measures."""
     shown, found = motion.display(), motion.certificate
+    assert [*found.table().index] == [*found.expressions]
     order = np.argsort(-found.deviations)
     assert list(shown.remarks) == [
         f"least certain for noise {found.noise.max():g}: {found.deviations[k]:.3g} "

@@ -456,6 +456,7 @@ def test_features_of_a_drive():
     np.testing.assert_allclose(slack, [0.75, 1.75])
     for symbol, words in (
         ("u2", "drive 'd': u2 needs the load, which is not given"),
+        ("fl", "drive 'd': fl needs the load, which is not given"),
         ("fx", "unknown drive symbol 'fx'"),
         ("p2", "drive 'd' has no feature 'p2'; it has u1, p1, u2"),
     ):
