@@ -1,10 +1,4 @@
-"""A robot changed in form: frames on joint axes, a force-torque sensor, a parallelogram.
-
-A sensor is a joint of six degrees of freedom that does not move. In the base, a wrist or an ankle
-it shows the wrench that what it carries needs: the torque of a joint that stays where it is. With
-one put there, the regressor has six rows for it (moment about the sensor's origin, then force, in
-its own axes), a log has zeros for its motion, and ``base_parameters(robot, held=sensor)`` gives
-what it shows.
+"""A robot changed in form: frames on joint axes, a parallelogram.
 
 In a parallelogram a motor at the shoulder drives the elbow: master arms and palletizers turn their
 forearm by a crank on the shoulder's axis and a rod that is parallel to the upper arm. The crank
@@ -27,7 +21,6 @@ from feasid.robot.bodies import Body, Member, place_member
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
-from feasid.robot.known import body_index
 
 SCREW_TOLERANCE = 1e-12  #: Relative size below which a joint's other motion is rounding.
 
@@ -77,43 +70,6 @@ def _with_frame_shift(body: Body, shift: Array, of_parent: Array) -> Body:
         rotor=None if rotor is None else replace(rotor, position=rotor.position - of_parent),
         members=tuple(place_member(m, np.eye(3), -shift) for m in links),
     )
-
-
-def with_force_sensor(
-    robot: Robot,
-    carries: str | None = None,
-    *,
-    rotation: npt.ArrayLike = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1)),
-    position: npt.ArrayLike = (0.0, 0.0, 0.0),
-    name: str = "force_sensor",
-) -> Robot:
-    """The robot with a force-torque sensor.
-
-    `carries`: the body whose joint sits on the sensor, with all beyond it; default the whole robot,
-    as on a force plate; `rotation` (3, 3), `position` (3,): pose of the sensor in the frame of the
-    body it is fixed to, or of the base [m]; `name`: of the sensor's plate, a body with parameters
-    of its own, and of its joint. Raises InputError: no such body, or the name is taken.
-    """
-    if carries is not None:
-        body_index(robot, carries)  # raises where there is none
-    if name in {*robot.joints, *(b.name for b in robot.bodies)}:
-        raise InputError(f"robot {robot.name!r} has a body or joint {name!r} already")
-    carried = [b for b in robot.bodies if b.name == carries or (carries is None and not b.parent)]
-    turn, place = np.asarray(rotation, dtype=np.float64), np.asarray(position, dtype=np.float64)
-    plate = Body(name, carried[0].parent, turn, place, np.eye(6))
-    bodies: list[Body] = []
-    for body in robot.bodies:
-        if body is carried[0]:
-            bodies.append(plate)
-        if any(body is b for b in carried):
-            rotor, position = body.rotor, turn.T @ (body.position - place)
-            if rotor is not None:
-                spot = turn.T @ (rotor.position - place)
-                rotor = replace(rotor, rotation=turn.T @ rotor.rotation, position=spot)
-            turned = turn.T @ body.rotation
-            body = replace(body, parent=name, rotation=turned, position=position, rotor=rotor)
-        bodies.append(body)
-    return replace(robot, bodies=tuple(bodies))
 
 
 PARALLEL = 1e-6  #: Largest sine of the angle between the axes of a shoulder and an elbow.

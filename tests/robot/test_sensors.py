@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from floating import loaded
+from force_sensor import with_force_sensor
 from robots import wam
 from scipy.spatial.transform import Rotation
 
@@ -12,7 +13,6 @@ import feasid
 from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.bodies import Rotor
-from feasid.robot.variants import with_force_sensor
 
 RANK = 1e-9  # singular values of a random regressor, relative: rounding is 1e-15
 
