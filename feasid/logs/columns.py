@@ -99,7 +99,7 @@ def find_columns(
     `effort`: {"tau", "cmd"}, whether the columns of torques are the log's own, or of commands.
     """
     names = robot.coordinates
-    mapping = check_column_mapping(df, robot, dict(columns or {}))
+    mapping = check_column_mapping(df, robot, columns or {})
     matches: dict[str, list[Any | None]] = {}
     numbered = False
     measured = {*(names if isinstance(torque, bool) else torque)} - {*robot.passive}
@@ -122,6 +122,13 @@ def find_columns(
     for kind, prefix in prefixes.items():
         required = kind == "q" or (kind == "tau" and bool(torque))
         layout[kind] = _columns_of_kind(df, prefix, names, matches[kind], required, unused)
+    several = [body.joint for body in robot.bodies if body.dof > 1]
+    if several and not layout["dq"]:
+        raise LogError(
+            f"joint {several[0]!r} has several degrees of freedom: its velocity is not the "
+            f"derivative of its coordinates, give it as columns dq_{several[0]}_1 and so on",
+            joint=several[0],
+        )
     used = [c for kind in si.KINDS for c in layout[kind] if c is not UNMEASURED]
     used += [c for c in (time, run) if c is not None]
     layout[si.TEMPERATURE] = find_temperatures(df, robot, mapping, used)
@@ -173,7 +180,9 @@ MOTOR_KINDS = {"theta": "q", "dtheta": "dq", "ddtheta": "ddq", "tau": "tau"}
 motor's own coordinate; a joint's temperature is that of its motor, too."""
 
 
-def check_column_mapping(df: pd.DataFrame, robot: Robot, columns: dict[str, Any]) -> dict[str, Any]:
+def check_column_mapping(
+    df: pd.DataFrame, robot: Robot, columns: Mapping[str, Any]
+) -> dict[str, Any]:
     """Expand patterns and refuse keys that name nothing or columns that do not exist.
 
     Columns of the motors of elastic joints are added. Raises LogError: the log has no position of
@@ -197,17 +206,15 @@ def check_column_mapping(df: pd.DataFrame, robot: Robot, columns: dict[str, Any]
                     f"columns[{key!r}] must be a pattern with one {{}} for the joint, "
                     f"for example 'position_{{}}', not {column!r}"
                 )
-            matches = _match_all(df.columns, column, names)
-            if not matches:
-                column = plain_header(column, names)
-                matches = _match_all(df.columns, column, names)
+            name = plain_header(column, names)
+            matches = _match_all(df.columns, column, names) or _match_all(df.columns, name, names)
             if not matches:
                 raise LogError(
-                    f"columns[{key!r}] is {column!r}, but the log has no such column for any "
+                    f"columns[{key!r}] is {name!r}, but the log has no such column for any "
                     f"joint; it has {_join_columns(df.columns)}",
-                    column=column,
+                    column=name,
                 )
-            mapping = {f"{key}_{name}": match for name, match in matches.items()} | mapping
+            mapping = {f"{key}_{joint}": match for joint, match in matches.items()} | mapping
             continue
         if key not in known and key not in numbered:
             hint = did_you_mean(key, known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -173,44 +173,38 @@ def read_raw(
     _check_units(layout, as_notes(notes_of_file), units, effort)
     df = df.copy(deep=False)
     df.attrs = {}  # pandas copies them, robot and all, with every column that is read
-    several = [b.joint for b in robot.bodies if b.dof > 1]
-    if several and not layout.columns["dq"]:
-        raise LogError(
-            f"joint {several[0]!r} has several degrees of freedom: its velocity is not the "
-            f"derivative of its coordinates, give it as columns dq_{several[0]}_1 and so on",
-            joint=several[0],
-        )
     t, notes = read_time(df, layout.time, rate, units, layout.units.get(layout.time, ""))
     notes = [*notes_of_file, *notes]
     kinds = [kind for kind in naming.WORDS if layout.columns[kind]]
     values = {kind: _read_kind(df, layout, kind, units, effort) for kind in kinds}
-    if law is not None and law.law == "position" and not several:
+    positions = ("q", "tau") if law is not None and law.law == "position" else ("q",)
+    if "tau" in positions and all(body.dof <= 1 for body in robot.bodies):
         # The noise of logged speeds would bias ratios of servo gains.
         logged = [kind for kind in ("dq", "ddq") if values.pop(kind, None) is not None]
         text = f"columns {' and '.join(logged)} are not used: speeds follow from the positions"
         text += ", whose noise and lag carry over to the gains of servos"
         notes += [Note(text, "speeds-derived")] if logged else []
     _refuse_passive_torques(df, robot)
-    wrong = _find_corrupt_rows(values, t) if corrupt == "drop" else ()
-    if not wrong:
-        _refuse_absurd(values, layout)
+    wrong = _corrupt_rows(values, t, layout, drop=corrupt == "drop")
     if not robot.is_tree:
         column = partial(_column_of_joint, df, layout, columns, units)
         notes += check_followers(robot, values, column)
     if transmission is not None:
         values = _motor_to_joint_side(values, transmission, layout)
         notes.append(Note("motor side to joint side by the transmission matrix", "transmission"))
-    positions = ("q", "tau") if law is not None and law.law == "position" else ("q",)
     ends, names = joint_ends(robot), [str(c).removeprefix("q_") for c in layout.columns["q"]]
     notes += add_zeros(values, scales_of(notes_of_file), names, ends, positions)
-    _add_offsets(values, layout, offsets, positions)
+    for joint, offset in (offsets or {}).items():
+        if joint not in layout.coordinates:
+            raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
+        for kind in positions:
+            values[kind][:, layout.coordinates.index(joint)] += offset
     if model is not None:
-        controls = _control_columns(df, actuator_names(model), columns)
-        values["tau"] = _torques_from_controls(df, model, robot, t, values, controls)
-        df = df.drop(columns=[*controls.values()])
+        values["tau"], controls = _torques_from_controls(df, model, robot, t, values, columns)
+        df = df.drop(columns=controls)
         notes.append(Note("torques are those of MuJoCo's actuators, by their controls", "controls"))
     if law is not None:
-        wrong = (*wrong, *(rows_at_stops(t, values["q"], ends) if len(positions) > 1 else ()))
+        wrong = (*wrong, *(rows_at_stops(t, values["q"], ends) if "tau" in positions else ()))
         values["tau"] = law.torques(robot, t, values["q"], values["tau"])
     warmth, ranges = _read_temperatures(df, layout, units, drop=corrupt == "drop")
     notes += [*ranges, *_notes_on_columns(df, layout, units, effort)]
@@ -277,20 +271,6 @@ def _notes_on_columns(
     return notes
 
 
-def _add_offsets(
-    values: Mapping[str, Array],
-    layout: naming.ColumnLayout,
-    offsets: Mapping[str, float] | None,
-    kinds: Sequence[str],
-) -> None:
-    """Offsets of positions, and of their commands, in place."""
-    for joint, offset in (offsets or {}).items():
-        if joint not in layout.coordinates:
-            raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
-        for kind in kinds:
-            values[kind][:, layout.coordinates.index(joint)] += offset
-
-
 def _resolve_servo(
     servo: Any, robot: Robot, torque: bool | Collection[str], transmission: npt.ArrayLike | None
 ) -> Servo | None:
@@ -307,19 +287,31 @@ def _resolve_servo(
     return Servo.from_option(servo, robot)
 
 
-def _control_columns(
-    df: pd.DataFrame, names: Sequence[str], columns: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Which column holds the control of which actuator: by its name, its number or as asked."""
+def _torques_from_controls(
+    df: pd.DataFrame,
+    model: Any,
+    robot: Robot,
+    t: Array,
+    values: Mapping[str, Array],
+    columns: Mapping[str, Any],
+) -> tuple[Array, list[Any]]:
+    """Torques of actuators from their controls, and the columns of these.
+
+    A control's column has the actuator's name or number, or is that of `columns`; velocities that
+    the log lacks are a spline's.
+    """
+    if not robot.is_tree or robot.dof != len(robot.bodies):
+        raise LogError("controls need joints that move by themselves; log torques instead")
+    names = actuator_names(model)
     pattern = str(columns.get(naming.CONTROL, f"{naming.CONTROL}_{{}}"))
-    controls: dict[str, Any] = {}
+    used: dict[str, Any] = {}
     for k, name in enumerate(names):
         asked = columns.get(f"{naming.CONTROL}_{name}")
         by_pattern = naming.match_pattern(df.columns, pattern, names, k)
-        controls[name] = asked if asked in df.columns else by_pattern
-    missing = [name for name, column in controls.items() if column is None]
+        used[name] = asked if asked in df.columns else by_pattern
+    missing = [name for name, column in used.items() if column is None]
     if missing:
-        unused = {str(c).lower(): str(c) for c in df.columns if c not in controls.values()}
+        unused = {str(c).lower(): str(c) for c in df.columns if c not in used.values()}
         close = {
             n: get_close_matches(f"{naming.CONTROL}_{n}".lower(), unused, n=1) for n in missing
         }
@@ -332,22 +324,8 @@ def _control_columns(
             f"columns: {', '.join(unused.values())}. Map other names with columns={{{suggestion}}}",
             column=f"{naming.CONTROL}_{missing[0]}",
         )
-    return controls
-
-
-def _torques_from_controls(
-    df: pd.DataFrame,
-    model: Any,
-    robot: Robot,
-    t: Array,
-    values: Mapping[str, Array],
-    columns: Mapping[str, Any],
-) -> Array:
-    """Torques of actuators from their controls; velocities that the log lacks are a spline's."""
-    if not robot.is_tree or robot.dof != len(robot.bodies):
-        raise LogError("controls need joints that move by themselves; log torques instead")
     controls = {}
-    for name, column in columns.items():
+    for name, column in used.items():
         controls[name] = naming.read_numbers(df, column)
         bad = np.flatnonzero(~np.isfinite(controls[name]))
         if bad.size:
@@ -364,7 +342,7 @@ def _torques_from_controls(
         for rows in np.split(np.arange(len(t)), breaks):
             if len(rows) > 3 and np.isfinite(q[rows]).all():
                 dq[rows] = CubicSpline(t[rows], q[rows])(t[rows], 1)
-    return actuator_torques(model, robot, q, dq, controls)
+    return actuator_torques(model, robot, q, dq, controls), [*used.values()]
 
 
 def _read_kind(
@@ -483,12 +461,20 @@ def _unit_error(layout: naming.ColumnLayout, wrong: Mapping[str, tuple[Any, str]
     )
 
 
-def _refuse_absurd(values: Mapping[str, Array], layout: naming.ColumnLayout) -> None:
-    """Numbers beyond 1e50 are no physical quantity, and their squares overflow."""
+def _corrupt_rows(
+    values: Mapping[str, Array], t: Array, layout: naming.ColumnLayout, *, drop: bool
+) -> tuple[tuple[str, Mask], ...]:
+    """Rows to `drop`: with impossible numbers, whose cells are emptied, or that repeat the last.
+
+    Without `drop` no row is corrupt, and an impossible number raises LogError.
+    """
+    absurd, same = np.zeros(len(t), dtype=bool), np.ones(len(t), dtype=bool)
+    same[:1] = False
+    same[1:] &= np.diff(t) != 0  # those are left out in any case
     for kind, cells in values.items():
-        far = np.argwhere(absurdly_large(cells).T)
-        if far.size:
-            k, row = (int(x) for x in far[0])
+        far = absurdly_large(cells)
+        if far.any() and not drop:
+            k, row = (int(x) for x in np.argwhere(far.T)[0])
             column, joint = layout.columns[kind][k], layout.coordinates[k]
             raise LogError(
                 f"column {column!r} of joint {joint!r} has {cells[row, k]:g} in row {row}: no "
@@ -497,20 +483,11 @@ def _refuse_absurd(values: Mapping[str, Array], layout: naming.ColumnLayout) -> 
                 column=column,
                 row=row,
             )
-
-
-def _find_corrupt_rows(values: dict[str, Array], t: Array) -> tuple[tuple[str, Mask], ...]:
-    """Rows with impossible numbers, whose cells are emptied, and rows that repeat the last one."""
-    absurd, same = np.zeros(len(t), dtype=bool), np.ones(len(t), dtype=bool)
-    same[:1] = False
-    same[1:] &= np.diff(t) != 0  # those are left out in any case
-    for cells in values.values():
-        far = absurdly_large(cells)
         absurd |= far.any(axis=1)
         same[1:] &= (cells[1:] == cells[:-1]).all(axis=1)
         cells[far] = np.nan
     named = (f"number beyond {LARGEST:g}", absurd), ("repeats the row before", same & ~absurd)
-    return tuple((what, rows) for what, rows in named if rows.any())
+    return tuple((what, rows) for what, rows in named if drop and rows.any())
 
 
 def _motor_to_joint_side(

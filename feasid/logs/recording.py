@@ -332,7 +332,7 @@ def find_missing_torques(
         layout = find_columns(df, robot, columns, torque=False)
     except LogError:
         return {}  # reading says what is wrong
-    mapping = check_column_mapping(df, robot, dict(columns or {}))
+    mapping = check_column_mapping(df, robot, columns or {})
     found = {
         joint: find_column(df, "tau", robot, joint, mapping)[0]
         for joint in robot.joints
