@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Unpack
 
 from feasid.core.arguments import Count, Natural, checked, checked_methods, number
 from feasid.core.display import Display, Displayed, Page
+from feasid.core.errors import UselessFitError
 from feasid.core.files import document_output
 from feasid.core.progress import step
 from feasid.core.threads import one_thread
@@ -316,10 +317,14 @@ class Fit(Displayed, FittedModel):
         OutputError
             `path` exists and `overwrite` is False, or the file does not read back.
         """
-        from feasid.results.export.robot_file import find_offsets, refuse_useless, write_fit
+        from feasid.results.export.robot_file import find_offsets, reason_not_to_write, write_fit
 
-        if not force:
-            refuse_useless(self.quality, path)
+        if not force and (reason := reason_not_to_write(self.quality)):
+            raise UselessFitError(
+                f"this fit is useless: {reason}. {path} was not written: fix the log "
+                f"as feasid.diagnose reports, or write it nevertheless with force=True",
+                path=str(path),
+            )
         offsets = find_offsets(self, offset_origin)
         return write_fit(
             self, path, offsets, tuple(extensions), overwrite=overwrite, test=test, for_=for_

@@ -6,12 +6,9 @@ the robot: see `feasid.results.codegen`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.core.arguments import Measured, Vector, checked
 from feasid.core.arrays import Array
@@ -100,28 +97,22 @@ class ComputedTorque(CompiledDynamics):
         # Inputs as well: torques need not depend on a joint's position.
         inputs = np.array([q, dq, ddq], dtype=np.float64)
         if not (np.isfinite(inputs).all() and np.isfinite(out).all()):
-            return self._holding_torques({"q": q, "dq": dq, "ddq": ddq})
+            self.refused += 1
+            if self._last is None:
+                bad = [
+                    f"{name} of {joint}"
+                    for name, values in zip(("q", "dq", "ddq"), inputs, strict=True)
+                    for joint, value in zip(self.robot.coordinates, values, strict=True)
+                    if not np.isfinite(value)
+                ]
+                reason = f"{', '.join(bad)} is not finite" if bad else "the torques are not finite"
+                raise InputError(
+                    f"{reason}, and this is the first call: there is no position at which the arm "
+                    f"could be held"
+                )
+            return self._limit_torque(self.gravity(self._last))
         self._last = np.array(q, dtype=np.float64)
         return self._limit_torque(out)
-
-    def _holding_torques(self, inputs: Mapping[str, npt.ArrayLike]) -> Array:
-        """Torques that hold the arm at its last valid posture; an error if there is none."""
-        self.refused += 1
-        if self._last is None:
-            bad = [
-                f"{name} of {joint}"
-                for name, values in inputs.items()
-                for joint, value in zip(
-                    self.robot.coordinates, np.asarray(values, np.float64), strict=True
-                )
-                if not math.isfinite(value)
-            ]
-            reason = f"{', '.join(bad)} is not finite" if bad else "the torques are not finite"
-            raise InputError(
-                f"{reason}, and this is the first call: there is no position at which the arm "
-                f"could be held"
-            )
-        return self._limit_torque(self.gravity(self._last))
 
     def _limit_torque(self, torque: Array) -> Array:
         """Clip the torques in place to the bounds, where there are any."""

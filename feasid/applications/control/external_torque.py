@@ -121,18 +121,6 @@ class LiveSignals:
         arrays[0] = arrays[0] + self.zeros
         return arrays
 
-    def require_plain(self, consumer: str) -> None:
-        """Raise InputError where a consumer takes SI units and the model's torques only."""
-        listed = [f"{k}_{j}: {factor:.6g}" for k in KINDS
-                  for j, factor in zip(self.joints, self.factors[k], strict=True)
-                  if factor != 1.0]  # fmt: skip
-        if listed or self.zeros.any():
-            raise InputError(
-                f"{consumer} takes rad or m, per s, and N m or N of the model, but the fitted log "
-                f"is converted by factors ({', '.join(listed) or 'offsets of positions'}): "
-                "multiply signals by them before the call, and fit a log that is converted already"
-            )
-
 
 def alarm_rate(text: str | float) -> float:
     """Alarms per second of "1/hour", "0.5 / minute" or a number of them [Hz].
@@ -462,7 +450,18 @@ class ExternalTorque:
         OutputError
             A file exists and `overwrite` is False.
         """
-        self.signals.require_plain("the C code of an observer")
+        # A caller of the code passes SI units and the model's torques only.
+        signals = self.signals
+        factors = [f"{k}_{j}: {factor:.6g}" for k in KINDS
+                   for j, factor in zip(signals.joints, signals.factors[k], strict=True)
+                   if factor != 1.0]  # fmt: skip
+        if factors or signals.zeros.any():
+            conversion = ", ".join(factors) or "offsets of positions"
+            raise InputError(
+                "the C code of an observer takes rad or m, per s, and N m or N of the model, but "
+                f"the fitted log is converted by factors ({conversion}): multiply signals by them "
+                "before the call, and fit a log that is converted already"
+            )
         kinds = ("observer", "gravity", "friction")
         return write_code(self.model, path, precision, kinds, overwrite=overwrite)
 

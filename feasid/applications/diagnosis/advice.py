@@ -166,20 +166,14 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     found += [Finding("payload", "note", str(n), joints=(n.values["joint"],), evidence="dynamics")
               for n in fitted.notes if n.code == "payload"]  # fmt: skip
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
-    found += [*motors, *_selection_findings(fitted)]
-    trial = _trial_of(fitted, motion.runs)
-    return found if trial is None else [*found, *_contact_findings(trial, check.search)]
-
-
-def _selection_findings(fitted: Fit) -> list[Finding]:
-    """Results of the fit's own search: terms that it added, and effects that no fit models."""
-    out = []
+    found += motors
+    # Results of the fit's own search: terms that it added, and effects that no fit models.
     for note in fitted.notes:
         values = dict(note.values)
         joints = tuple(values.get("joints", ()))
         if note.code == "term-added":
             kind = next(e.name for e in EFFECTS.values() if values["term"] in e.terms)
-            out.append(Finding(kind, "note", str(note), joints=joints, evidence="dynamics"))
+            found.append(Finding(kind, "note", str(note), joints=joints, evidence="dynamics"))
         elif note.code == "lacking":
             level = "warning" if values["gain"] >= RULES["feature"].share else "note"
             terms = EFFECTS[values["kind"]].terms
@@ -187,8 +181,9 @@ def _selection_findings(fitted: Fit) -> list[Finding]:
                               evidence="dynamics")  # fmt: skip
             if terms:
                 finding = _finding_with_options(finding, {"candidates": terms}, values["gain"])
-            out.append(finding)
-    return out
+            found.append(finding)
+    trial = _trial_of(fitted, motion.runs)
+    return found if trial is None else [*found, *_contact_findings(trial, check.search)]
 
 
 def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -14,7 +14,6 @@ from feasid.applications.fleet.drift import OFFSETS, describe_change, find_chang
 from feasid.applications.fleet.page import write_page
 from feasid.applications.fleet.type_model import TypeEquations, TypeModel, find_type, type_prior
 from feasid.core.arguments import checked, checked_methods
-from feasid.core.arrays import Array
 from feasid.core.charts import BLUE, GREY, PALETTE, RED, Chart, Panel, Series
 from feasid.core.codec import TRANSIENT, kinds
 from feasid.core.display import Display, Displayed, Measure, plain
@@ -259,7 +258,12 @@ def _combine(
         equations.append(TypeEquations(A, one.triangle[1]))
     problem = best.estimator.problem(best.equations)
     prior = type_prior(model, problem.reference, problem.sizes)
-    torques = _torques(model, list(alone.values()))
+    # For every parameter the root mean square of its joint's torque.
+    data = [f.reduced for f in alone.values()]
+    squares = sum(r.torque_norms**2 for r in data) / sum(r.rows for r in data)
+    rms, torques = np.sqrt(np.asarray(squares)), np.ones(model.size)
+    for k in range(min(len(model.drives), len(rms))):
+        torques[[*model.drive_columns(k).values()]] = rms[k]
     common = find_type(model, equations, prior, torques)
     standing_out = find_standing_out(alone)
     fits, numbers, outliers, friction = {}, {}, {}, {}
@@ -371,12 +375,3 @@ def _expected_error(fitted: Fit, robots: Mapping[str, Fit]) -> float:
             part = restrict_terms(motion, other.description, fitted.base)
             squares += part.rows * [fitted.predicted_errors(part)["all"] ** 2]
     return float(np.sqrt(np.mean(squares)))
-
-
-def _torques(robot: Robot, fits: Sequence[Fit]) -> Array:
-    """For every parameter the root mean square of its joint's torque, (n,)."""
-    squares = sum(f.reduced.torque_norms**2 for f in fits) / sum(f.reduced.rows for f in fits)
-    rms, out = np.sqrt(np.asarray(squares)), np.ones(robot.size)
-    for k in range(min(len(robot.drives), len(rms))):
-        out[[*robot.drive_columns(k).values()]] = rms[k]
-    return out

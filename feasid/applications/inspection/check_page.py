@@ -14,12 +14,11 @@ import numpy as np
 from feasid.applications.inspection import file_check
 from feasid.applications.inspection.file_check import FileCheck
 from feasid.applications.inspection.judge import principal_moments
-from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError
 from feasid.core.files import Name, check_writable, write_atomically
 from feasid.results.report.robots import PlacedMass, RobotView, view_of_masses
 from feasid.results.report.template import page_environment, render_page
-from feasid.robot.formats.description import Description, NeedsCompilerError
+from feasid.robot.formats.description import NeedsCompilerError
 from feasid.robot.inertia import rotational_inertia, to_mass_com_inertia
 
 WRITTEN, CURED = "as in the file", "with the closest consistent inertias"  #: Titles of views.
@@ -51,7 +50,14 @@ def write_check_page(
 
 def _views(check: FileCheck) -> Iterator[RobotView]:
     """The robot as the file describes it, and with the closest possible inertias."""
-    lines, frames = _place_links(check.description)
+    # Poses of links at home, and lines from links to their parents.
+    world = check.description.world
+    frames, lines = {world: (np.eye(3), np.zeros(3))}, []
+    for link in check.description.parents_first():
+        rotation, position = frames[link.parent or world]
+        place = position + rotation @ link.home.position
+        frames[link.name] = rotation @ link.home.rotation, place
+        lines.append([place, position])
     nearest = {r.link.name: r.closest_possible_inertia() for r in check.infeasible}
     for title in (WRITTEN, CURED) if any(nearest.values()) else (WRITTEN,):
         masses = []
@@ -71,16 +77,4 @@ def _views(check: FileCheck) -> Iterator[RobotView]:
                 mass, com = cure.mass, link.com
             rotation, position = frames[link.name]
             masses.append(PlacedMass(link.name, float(mass), com, tensor, rotation, position, k))
-        yield view_of_masses(title, lines, masses)
-
-
-def _place_links(description: Description) -> tuple[Array, dict[str, tuple[Array, Array]]]:
-    """Lines from links to their parents, shape (n, 2, 3), and poses of links at home."""
-    frames = {description.world: (np.eye(3), np.zeros(3))}
-    lines = []
-    for link in description.parents_first():
-        rotation, position = frames[link.parent or description.world]
-        place = position + rotation @ link.home.position
-        frames[link.name] = rotation @ link.home.rotation, place
-        lines.append([place, position])
-    return np.array(lines), frames
+        yield view_of_masses(title, np.array(lines), masses)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any
@@ -124,7 +124,17 @@ def correct_file(
             raise InputError(f"{where} {what}", link=link.name, line=link.line)
         changes += (Change(link, judge.closest_inertia(mass, link.moments, metric, margin)),)
     if fill or for_:
-        changes += tuple(_fill_weightless(old_check, margin, {c.link.name for c in changes}))
+        # Mass and volume for moving links whose bodies have none.
+        corrected = {c.link.name for c in changes}
+        for link in (body.body.links[0] for body in old_check.weightless):
+            if link.name in corrected:
+                continue
+            mass = link.mass if link.mass and link.mass > 0 else Fraction(repr(FILL_MASS))
+            least = max(float(mass) * FILL_RADIUS**2, judge.SMALLEST)
+            six = link.moments or (Fraction(0),) * 6
+            new = judge.closest_inertia(mass, six, margin=margin, smallest=least)
+            note = "filled: the moving body had no mass or volume"
+            changes += (Change(link, replace(new, note=note)),)
     if total_mass is not None:
         changes = _scaled_links(old_check, changes, total_mass)
     data, new_check = _patched(text, form, description, changes)
@@ -148,22 +158,6 @@ def _patched(
     inertials = {c.link.name: NewInertial(c.new.mass, c.new.moments) for c in changes}
     data = form.patch(description, Changes(inertials))
     return data, check_description(form.read(parse_xml(data, text.path, model=text.model)))
-
-
-def _fill_weightless(before: FileCheck, margin: float, done: set[str]) -> Iterator[Change]:
-    """Mass and volume for moving links whose bodies have none."""
-    for report in before.weightless:
-        link = report.body.links[0]
-        if link.name in done:
-            continue
-        note = "filled: the moving body had no mass or volume"
-        mass = link.mass if link.mass and link.mass > 0 else Fraction(repr(FILL_MASS))
-        moments = link.moments or (Fraction(0),) * 6
-        least = max(float(mass) * FILL_RADIUS**2, judge.SMALLEST)
-        yield Change(
-            link,
-            replace(judge.closest_inertia(mass, moments, margin=margin, smallest=least), note=note),
-        )
 
 
 def _scaled_links(before: FileCheck, changes: Sequence[Change], total: float) -> tuple[Change, ...]:

@@ -117,21 +117,17 @@ class CausalEquations:
         if self._speed_state is None:  # as if it had always been the first
             steady = signal.sosfilt_zi(self._sos)[:, None, :]
             self._speed_state = steady * motion[1][None, :, :1]
-        speed, self._speed_state = self._low_pass(motion[1], self._speed_state)
+        speed, self._speed_state = signal.sosfilt(self._sos, motion[1], zi=self._speed_state)
         self.moving = np.asarray((np.abs(speed[:, kept_rows]) > REST_SPEED).any(axis=0))
         out = []
         for j, block in enumerate(blocks):
             block[-2], block[-1] = motion[3][j], np.sign(motion[1][j])
-            filtered, self._states[j] = self._low_pass(block, self._states[j])
+            filtered, self._states[j] = signal.sosfilt(self._sos, block, zi=self._states[j])
             rows = filtered[:, kept_rows]
             out.append(
                 rows[:-1] * np.where(np.abs(rows[-1]) < MIN_FILTERED_SIGN, self.slow_weight, 1.0)
             )
         return out, kept_rows + q.shape[1] - count
-
-    def _low_pass(self, x: Array, state: Array) -> tuple[Array, Array]:
-        filtered, state = signal.sosfilt(self._sos, x, axis=1, zi=state)
-        return filtered, state
 
     def _differentiate_in_window(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
         """Position, velocity, acceleration and torque `half` samples ago, shape (dof, n)."""

@@ -179,8 +179,15 @@ def measure_error_law(
     live = ((run, e, *live_errors(robot, run)) for run, e in parts)
     observed = ((*delayed_errors(run, e + f, late), p) for run, e, f, p in live)
     law = ErrorLaw.from_errors(observed, gain, delay, robot.coordinates)
-    # Unknown near standstill for as long as a motion stays there, which may be longer than here.
-    unseen, coefficients = unseen_friction(runs, friction), law.coefficients.copy()
+    velocities = [(r.live[1] - r.dq, r.dq) for r in runs if r.live is not None]
+    if not velocities:
+        return law
+    # Where velocities of slow motion are mostly noise, dry friction is unknown near standstill, for
+    # as long as a motion stays there, which may be longer than here.
+    noise, speed = (np.concatenate(x) for x in zip(*velocities, strict=True))
+    noisy = np.sqrt(np.mean(noise**2, axis=0)) > NOISY * SLOW
+    unseen = np.where(noisy & (np.abs(speed) < SLOW).any(axis=0), friction, 0.0)
+    coefficients = law.coefficients.copy()
     coefficients[:, 1] = np.maximum(coefficients[:, 1], (unseen / FEWEST_DEVIATIONS) ** 2)
     return replace(law, coefficients=coefficients)
 
@@ -217,16 +224,6 @@ def live_errors(robot: Robot, run: Run) -> tuple[Array, Array]:
     weightless = robot.with_gravity((0.0, 0.0, 0.0))
     momentum = inverse_dynamics(weightless, q, rest, dq, parameters=inertia)
     return torque[:count] - torque[count:], momentum[count:] - momentum[:count]
-
-
-def unseen_friction(runs: Sequence[Run], friction: Array) -> Array:
-    """Dry friction (dof,) of joints whose velocities, of slow motion, are mostly noise."""
-    live = [(r.live[1] - r.dq, r.dq) for r in runs if r.live is not None]
-    if not live:
-        return np.zeros(len(friction))
-    noise, speed = (np.concatenate(x) for x in zip(*live, strict=True))
-    unseen = np.sqrt(np.mean(noise**2, axis=0)) > NOISY * SLOW
-    return np.where(unseen & (np.abs(speed) < SLOW).any(axis=0), friction, 0.0)
 
 
 def observer_errors(

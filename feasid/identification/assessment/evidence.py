@@ -128,11 +128,18 @@ def gather(
     reduced, measured = models.reduced, np.isfinite(errors.model)
     torque = reduced.torque_norms / np.sqrt(max(reduced.rows, 1))
     error = np.where(measured, errors.model * torque, np.nan)
-    fitted = reduced.residuals(models.base.K @ robot.values) / np.sqrt(max(reduced.rows, 1))
+    beta = models.base.K @ robot.values
+    fitted = reduced.residuals(beta) / np.sqrt(max(reduced.rows, 1))
     unknown = np.full(len(torque), np.nan)
     bodies = [k for k, b in enumerate(robot.bodies) if not b.massless]
     springs = sum(_size_of_term(robot, t.symbol) for t in JOINT_TERMS if t.kind == "spring")
     mass = robot.inertial_columns[bodies][:, 9]
+    # What is left of the torques at each passive joint, over their root sum of squares.
+    unbalanced = np.zeros(robot.dof)
+    for j in (j for j, name in enumerate(robot.coordinates) if name in robot.passive):
+        columns, of_joint = reduced.triangles[j][:, :-1], beta[list(reduced.supports[j])]
+        size = float(np.sqrt(np.sum(columns**2, axis=0) @ of_joint**2))
+        unbalanced[j] = float(np.linalg.norm(columns @ of_joint)) / max(size, 1e-300)
     evidence = FitEvidence(
         robot.coordinates,
         tuple("N" if s else "N m" for s in _sliding(robot)),
@@ -157,7 +164,7 @@ def gather(
         description.values[mass],
         errors,
         offset=np.where(springs, 0.0, _size_of_term(robot, "fo")),  # else the preload of a spring
-        unbalanced=_unbalanced_shares(reduced, robot, models.base.K @ robot.values),
+        unbalanced=unbalanced,
     )
     if rows is None:
         return evidence
@@ -166,16 +173,6 @@ def gather(
     except SolverError:  # a part alone determines too little
         return evidence
     return replace(evidence, **seen)
-
-
-def _unbalanced_shares(reduced: Reduced, robot: Robot, beta: Array) -> Array:
-    """What is left of the torques at each passive joint, over their root sum of squares, (dof,)."""
-    out = np.zeros(robot.dof)
-    for j in (j for j, name in enumerate(robot.coordinates) if name in robot.passive):
-        columns, own = reduced.triangles[j][:, :-1], beta[list(reduced.supports[j])]
-        size = float(np.sqrt(np.sum(columns**2, axis=0) @ own**2))
-        out[j] = float(np.linalg.norm(columns @ own)) / max(size, 1e-300)
-    return out
 
 
 def _from_rows(

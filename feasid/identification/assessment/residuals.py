@@ -85,7 +85,12 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
     begins = np.array([run.t[0] for run in rows.runs])
     seconds = seconds_of_folds(rows.t + begins[rows.run])
     errors = rows.errors(seconds % FOLDS, betas)
-    waves = [_strongest_waves(q, e) for q, e in zip(rows.q.T, errors.T, strict=True)]
+    # Per joint, periods per 2 pi rad of the waves of position that the error holds most of.
+    places = (rows.q * (BINS / (2.0 * np.pi))).astype(np.intp) % BINS
+    waves = []
+    for at, error in zip(places.T, errors.T, strict=True):
+        held = np.abs(np.fft.rfft(np.bincount(at, error, BINS)))[FIRST_WAVE:LAST_WAVE]
+        waves.append(np.asarray(FIRST_WAVE + np.argsort(held)[-WAVES:], dtype=np.float64))
     parts: list[list[Part]] = [[] for _ in rows.supports]
     for number, run in enumerate(rows.runs):
         mine = np.flatnonzero(rows.run == number)
@@ -146,7 +151,17 @@ def _functions_of_motion(
     def filtered(signal: Array) -> Array:
         return comb.filter_rows(signal, len(centres))[:, steps][:, : len(t)]
 
-    bristles = [_bristles(*x) for x in zip(run.q[part].T, sign, strict=True)]
+    # Bristles that bend over `REACHES` while a joint moves, as shares of their most, (reaches, N):
+    # exact for any step, because they depend on the distance alone.
+    bristles = []
+    for path, way in zip(run.q[part].T, sign, strict=True):
+        moved = np.append(0.0, np.cumsum(np.abs(np.diff(path))))
+        shape, bent = np.empty((len(REACHES), len(path))), np.zeros((len(REACHES), 1))
+        for rows in np.split(np.arange(len(path)), np.flatnonzero(np.diff(way)) + 1):
+            unbent = np.exp((moved[max(rows[0] - 1, 0)] - moved[rows]) / REACHES)
+            shape[:, rows] = way[rows[0]] + (bent - way[rows[0]]) * unbent
+            bent = shape[:, rows[-1:]]
+        bristles.append(shape)
     phases = (np.outer(n, x) for n, x in zip(waves, run.q[part].T, strict=True))
     turning = [np.vstack([np.sin(x), np.cos(x)]) for x in phases]
     return {
@@ -162,26 +177,6 @@ def _functions_of_motion(
         "quadratic": v * np.abs(v),
         "path": np.stack([filtered(x) for x in bristles]),
     }
-
-
-def _strongest_waves(q: Array, error: Array) -> Array:
-    """Periods per 2 pi rad of the waves of position (N,) that an error (N,) holds most of."""
-    places = (q * (BINS / (2.0 * np.pi))).astype(np.intp) % BINS
-    held = np.abs(np.fft.rfft(np.bincount(places, error, BINS)))[FIRST_WAVE:LAST_WAVE]
-    return np.asarray(FIRST_WAVE + np.argsort(held)[-WAVES:], dtype=np.float64)
-
-
-def _bristles(q: Array, sign: Array) -> Array:
-    """Bristles that bend over `REACHES` while a joint moves to q (N,), as shares of their most,
-    (reaches, N): exact for any step, because they depend on the distance alone.
-    """
-    moved = np.append(0.0, np.cumsum(np.abs(np.diff(q))))
-    out, bent = np.empty((len(REACHES), len(q))), np.zeros((len(REACHES), 1))
-    for part in np.split(np.arange(len(q)), np.flatnonzero(np.diff(sign)) + 1):
-        left = np.exp((moved[max(part[0] - 1, 0)] - moved[part]) / REACHES)
-        out[:, part] = sign[part[0]] + (bent - sign[part[0]]) * left
-        bent = out[:, part[-1:]]
-    return out
 
 
 def _predictable_structure(parts: list[Part]) -> Structure:

@@ -453,16 +453,29 @@ class SimulationWindows:
 
     def _deviations(self, robot: Robot, torques: list[Array]) -> list[Array]:
         """Positions of a model driven by each of these torques, less the measured ones."""
-        q0, v0 = self._states_at_starts("q"), self._states_at_starts("dq")
+        places = [(self.motion.runs[r], k) for r, k in self.starts]
+        q0, v0 = (np.array([getattr(run, kind)[k] for run, k in places]) for kind in ("q", "dq"))
         many = len(torques)
+        # Commands for the windows of the log; where moved residuals drive, the motion itself.
+        feedback = None
+        if self.servo is not None:
+            assert self.commands is not None
+            commands = self._step_means(self.commands, delay=self.servo.delay)
+            positions = self._step_means([run.q for run in self.motion.runs])
+            speeds = self._step_means([run.dq for run in self.motion.runs])
+            feedback = Feedback(
+                self.servo.kp,
+                self.servo.kd,
+                np.concatenate([commands, *[positions] * (many - 1)]),
+                np.concatenate([np.zeros_like(speeds), *[speeds] * (many - 1)]),
+            )
         simulated = ForwardModel(robot).roll_out(
             np.tile(q0, (many, 1)),
             np.tile(v0, (many, 1)),
             np.concatenate(torques),
             self.step,
-            self._window_feedback(many),
+            feedback,
         )
-        places = [(self.motion.runs[r], k) for r, k in self.starts]
         measured = [[np.interp(self._step_times(run, k), np.arange(len(run)), x) for x in run.q.T]
                     for run, k in places]  # fmt: skip
         return np.split(simulated - np.tile(np.swapaxes(measured, 1, 2), (many, 1, 1)), many)
@@ -486,24 +499,6 @@ class SimulationWindows:
         late = delay_commands(self.commands[r], self.servo.delay, 1.0 / run.rate)
         given = self.servo.kp * (late - run.q)
         return np.zeros_like(run.q), given - self.servo.kd * run.dq - predicted
-
-    def _window_feedback(self, many: int) -> Feedback | None:
-        """Commands for the windows of the log; where moved residuals drive, the motion itself."""
-        if self.servo is None:
-            return None
-        assert self.commands is not None
-        commands = self._step_means(self.commands, delay=self.servo.delay)
-        positions = self._step_means([run.q for run in self.motion.runs])
-        speeds = self._step_means([run.dq for run in self.motion.runs])
-        return Feedback(
-            self.servo.kp,
-            self.servo.kd,
-            np.concatenate([commands, *[positions] * (many - 1)]),
-            np.concatenate([np.zeros_like(speeds), *[speeds] * (many - 1)]),
-        )
-
-    def _states_at_starts(self, kind: str) -> Array:
-        return np.array([getattr(self.motion.runs[r], kind)[k] for r, k in self.starts])
 
     def _step_times(self, run: Run, start: int) -> Array:
         return np.asarray(start + run.rate * self.step * np.arange(self.steps + 1))

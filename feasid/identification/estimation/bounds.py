@@ -77,30 +77,25 @@ def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ..
         name = f"plausible mass of {body}"
         limits = bound_constraints(name, [columns[9]], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
         out.append(PlausibleBound(body, "mass", tuple(limits)))
-        if int(i) in boxes:
-            shaped = PlausibleBound(
-                body, "shape", tuple(_com_inside_shape(body, columns, *boxes[int(i)]))
-            )
-            out += [shaped] if shaped.smallest_value(reference) > 0 else []
+        if int(i) not in boxes:
+            continue
+        low, high, volume = boxes[int(i)]
+        room = SHAPE_ROOM[0] * (high - low) + SHAPE_ROOM[1]
+        low, high = low - room, high + room
+        rows = com_box(f"{body} within its shape", columns, low, high)
+        for axis in range(3):
+            # The integral of x^2 is half of Lyy + Lzz - Lxx.
+            moments = np.zeros(10)
+            moments[[0, 3, 5]] = -0.5
+            moments[[0, 3, 5][axis]] = 0.5
+            moments[6 + axis] = low[axis] + high[axis]
+            moments[9] = -low[axis] * high[axis]
+            rows.append(Linear(f"mass of {body} within its shape, {'xyz'[axis]}", columns, moments))
+        thin, solid = (density * volume for density in DENSITIES)
+        rows += bound_constraints(f"density of {body}", columns[9:], 1.0, thin, solid)
+        shaped = PlausibleBound(body, "shape", tuple(rows))
+        out += [shaped] if shaped.smallest_value(reference) > 0 else []
     return tuple(out)
-
-
-def _com_inside_shape(
-    body: str, columns: Index, low: Array, high: Array, volume: float
-) -> list[Linear]:
-    room = SHAPE_ROOM[0] * (high - low) + SHAPE_ROOM[1]
-    low, high = low - room, high + room
-    rows = com_box(f"{body} within its shape", columns, low, high)
-    for axis in range(3):
-        # The integral of x^2 is half of Lyy + Lzz - Lxx.
-        moments = np.zeros(10)
-        moments[[0, 3, 5]] = -0.5
-        moments[[0, 3, 5][axis]] = 0.5
-        moments[6 + axis] = low[axis] + high[axis]
-        moments[9] = -low[axis] * high[axis]
-        rows.append(Linear(f"mass of {body} within its shape, {'xyz'[axis]}", columns, moments))
-    thin, solid = (density * volume for density in DENSITIES)
-    return rows + bound_constraints(f"density of {body}", columns[9:], 1.0, thin, solid)
 
 
 def with_bounds(feasible: FeasibleSet, bounds: Iterable[PlausibleBound]) -> FeasibleSet:

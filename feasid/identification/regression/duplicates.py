@@ -50,14 +50,11 @@ def refuse_repeated_logs(sources: Sequence[Recording | Reduced]) -> None:
 
 
 def _overlap_error(sources: Sequence[Recording | Reduced], k: int, other: int) -> InputError:
-    text = f"{_log_label(sources, k)} is in {_log_label(sources, other)} already"
-    return InputError(f"{text}: its rows would count twice; give it once", logs=(other, k))
-
-
-def _log_label(sources: Sequence[Recording | Reduced], k: int) -> str:
-    """Number of the k-th log, counted from one, and its name where it has one."""
-    name = getattr(sources[k], "name", "")
-    return f"log {k + 1}{f' ({name})' if name else ''}"
+    # Numbers of logs, counted from one, with their names where they have them.
+    names = [getattr(source, "name", "") for source in sources]
+    again, known = (f"log {i + 1}{f' ({names[i]})' if names[i] else ''}" for i in (k, other))
+    text = f"{again} is in {known} already: its rows would count twice; give it once"
+    return InputError(text, logs=(other, k))
 
 
 def _content_digest(source: Recording | Reduced) -> str:

@@ -323,7 +323,20 @@ def reduce_tasks(
 def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
     """The data of `wide` as the robot of `base`, with fewer joint terms, would have got them."""
     columns = tuple(int(c) for c in base.independent)
-    change = _column_transformation(reduced, wide, base)
+    # The columns of `base` by those of `reduced`: single ones where they are among these.
+    names = [wide.parameter_names[c] for c in reduced.columns]
+    wanted = [base.robot.parameter_names[c] for c in columns]
+    if set(wanted) <= set(names):
+        change = np.zeros((len(names), len(wanted)))
+        change[[names.index(w) for w in wanted], np.arange(len(wanted))] = 1.0
+    else:
+        place = {name: c for c, name in enumerate(wide.parameter_names)}
+        missing = [w for w in wanted if w not in place]
+        if missing:
+            body, symbol = missing[0]
+            raise InputError(f"the reduced data have no column {body}.{symbol}", body=body)
+        K = base_parameters(wide, measured=base.experiment.measured).K
+        change = np.asarray(K[:, [place[w] for w in wanted]])
     supports, maps = [], []
     for support in reduced.supports:
         rows = change[list(support)]
@@ -344,23 +357,6 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
 def measured_rows(reduced: Reduced) -> Mask:
     """Which coordinates have equations other than 0 = 0, shape (dof,)."""
     return np.array([t.any() for t in reduced.triangles])
-
-
-def _column_transformation(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:
-    """The columns of `base` by those of `reduced`: single ones where they are among these."""
-    names = [wide.parameter_names[c] for c in reduced.columns]
-    wanted = [base.robot.parameter_names[c] for c in base.independent]
-    out = np.zeros((len(names), len(wanted)))
-    if set(wanted) <= set(names):
-        out[[names.index(w) for w in wanted], np.arange(len(wanted))] = 1.0
-        return out
-    place = {name: c for c, name in enumerate(wide.parameter_names)}
-    missing = [w for w in wanted if w not in place]
-    if missing:
-        body, symbol = missing[0]
-        raise InputError(f"the reduced data have no column {body}.{symbol}", body=body)
-    whole = base_parameters(wide, measured=base.experiment.measured)
-    return np.asarray(whole.K[:, [place[w] for w in wanted]])
 
 
 def _extend_by_last_column(own: Array) -> Array:

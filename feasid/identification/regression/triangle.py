@@ -359,20 +359,19 @@ class Reducer:
                 raise LogError(f"{name} of row {row}, coordinate {joint} is not finite", row=row)
             arrays.append(array)
         for start in range(0, len(arrays[0]), CHUNK):
-            self._add_chunk(*(as_samples_last(a[start : start + CHUNK]) for a in arrays))
-
-    def _add_chunk(self, q: Array, dq: Array, ddq: Array, tau: Array) -> None:
-        count = q.shape[1]
-        # Rows of a C-ordered (k, CHUNK) block are columns of a Fortran matrix with CHUNK rows;
-        # a last, shorter chunk gets blocks of its own so that they stay contiguous.
-        blocks = self._blocks
-        if count < CHUNK:
-            blocks = [np.empty((len(b), count)) for b in blocks]
-        self.plan.fill(q, dq, ddq, blocks)
-        for r, block in enumerate(blocks):
-            block[-1] = tau[r]
-            folds.absorb_rows(self._triangles[r], block.T)
-        self._samples += count
+            parts = (as_samples_last(a[start : start + CHUNK]) for a in arrays)
+            positions, speeds, accelerations, torques = parts
+            count = torques.shape[1]
+            # Rows of a C-ordered (k, CHUNK) block are columns of a Fortran matrix with CHUNK rows;
+            # a last, shorter chunk gets blocks of its own so that they stay contiguous.
+            blocks = self._blocks
+            if count < CHUNK:
+                blocks = [np.empty((len(b), count)) for b in blocks]
+            self.plan.fill(positions, speeds, accelerations, blocks)
+            for triangle, block, torque in zip(self._triangles, blocks, torques, strict=True):
+                block[-1] = torque
+                folds.absorb_rows(triangle, block.T)
+            self._samples += count
 
     @property
     def samples(self) -> int:

@@ -72,28 +72,25 @@ def gain_prior(base: BaseParameters, options: Mapping[str, Any]) -> GainPrior:
     unknowns = np.asarray(base.K, dtype=np.float64) if known else np.eye(len(base.independent))
     rows = [_moment_row(base, *m) for m in options["moments"] or ()]
     moments = np.array(rows).reshape(-1, len(base.independent) + 1)
-    file = {robot.joints.index(j): kp for j, kp in described_gains(robot).items()}
+    # Gains of position servos that the robot's file or compiled model states.
+    source = robot.source
+    if source is not None and source.format == "mujoco":
+        description = describe_mjmodel(source.reading["compiled"])
+    else:
+        description = reread_description(robot)
+    motors = {} if description is None else description.motors
+    stated = {robot.joints.index(j): kp for j, kp in motors.items()
+              if kp > 0 and j in robot.joints}  # fmt: skip
     return GainPrior(
         unknowns,
         _description_rows(robot) if known else np.zeros((0, unknowns.shape[1] + 1)),
         moments[:, :-1] @ unknowns,
         moments[:, -1],
         trusted,
-        {j: (kp, FILE_SHARE) for j, kp in file.items() if j not in trusted},
+        {j: (kp, FILE_SHARE) for j, kp in stated.items() if j not in trusted},
         FACTOR_SHARE if by else 0.0,
         " and ".join(by) or DESCRIPTION,
     )
-
-
-def described_gains(robot: Robot) -> dict[str, float]:
-    """Gains of position servos that the robot's file or compiled model states, by joint."""
-    source = robot.source
-    if source is not None and source.format == "mujoco":
-        description = describe_mjmodel(source.reading["compiled"])
-    else:
-        description = reread_description(robot)
-    stated = {} if description is None else description.motors
-    return {joint: kp for joint, kp in stated.items() if kp > 0 and joint in robot.joints}
 
 
 def _description_rows(robot: Robot) -> Array:

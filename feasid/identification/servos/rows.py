@@ -160,8 +160,22 @@ class ServoRows:
         reading = dict(select_options(LogOptions, options))
         reading["cutoff"], reading["filtering"] = reading["cutoff"] or CUTOFF, "equations"
         stretches: list[_ServoStretch] = []
+        reading["servo"] = Servo(base.robot.joints, law=law)
+        turning = np.array([b.motion[:3].any() for b in base.robot.bodies]) * (law == "position")
         for log in logs:
-            stretches += _read_stretches(log, base.robot, law, reading)
+            if isinstance(log, Reduced):
+                raise InputError("commands are needed row by row: pass the log, not reduced data")
+            recording = Recording.from_source(log)
+            signals = read_signals(recording, base.robot, **select_options(ReadOptions, reading))
+            for run in recording.motion(base.robot, **reading).runs:
+                window = GaussianLowPass(reading["cutoff"], run.rate)
+                centres = window.kept_rows(len(run), run.anchor, run.own)
+                if not len(centres):
+                    continue
+                turns = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
+                counted, commands = signals.values["q"][run.rows], run.tau - turning * turns
+                smooth = with_derivatives(run, run.q)
+                stretches.append(_ServoStretch(smooth, counted, commands, window, centres))
         seconds = sum(len(s.run) / s.run.rate for s in stretches)
         if seconds < LEAST_SECONDS:
             raise NotEnoughDataError(
@@ -231,25 +245,6 @@ class ServoRows:
             made = servo_term_signals((term,), self.robot, s.run.q, s.commands, lags, period)
             parts.append(s.filter_rows(made[term]))
         return np.concatenate(parts)
-
-
-def _read_stretches(
-    log: Any, robot: Robot, law: str, options: Mapping[str, Any]
-) -> Iterable[_ServoStretch]:
-    if isinstance(log, Reduced):
-        raise InputError("commands are needed row by row: pass the log, not reduced data")
-    recording = Recording.from_source(log)
-    as_logged = Servo(robot.joints, law=law)
-    options = {**options, "servo": as_logged}
-    counted = read_signals(recording, robot, **select_options(ReadOptions, options)).values["q"]
-    for run in recording.motion(robot, **options).runs:
-        window = GaussianLowPass(options["cutoff"], run.rate)
-        centres = window.kept_rows(len(run), run.anchor, run.own)
-        if len(centres):
-            whole = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
-            turns = np.array([b.motion[:3].any() for b in robot.bodies]) * (law == "position")
-            run = with_derivatives(run, run.q)
-            yield _ServoStretch(run, counted[run.rows], run.tau - turns * whole, window, centres)
 
 
 def with_derivatives(run: Run, q: Array) -> Run:

@@ -48,7 +48,23 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
     swapped_joints = {k for pair in swapped for k in pair}
     scaled = [i for i in wrong if i not in swapped_joints]
     few = 2 * len(scaled) < len(names)  # else it is rather the time that is wrong
-    findings = [_swap_finding(raw, i, j) for i, j in swapped]
+    findings = []
+    for i, j in swapped:
+        a, b = names[i], names[j]
+        ways = tuple(
+            {"columns": {f"{kind}_{a}": f"{kind}_{b}", f"{kind}_{b}": f"{kind}_{a}"}}
+            for kind in ("q", "dq")
+        )
+        text = (
+            f"the velocity of {a!r} is the derivative of the position of {b!r} and the other way "
+            "round"
+        )
+        remedy = (
+            f"columns={{'q_{a}': 'q_{b}', 'q_{b}': 'q_{a}'}} or the same for dq, whichever is wrong"
+        )
+        columns = f"q_{a}", f"q_{b}", f"dq_{a}", f"dq_{b}"
+        values = {WAYS: ways}
+        findings.append(Finding("swap", "error", text, remedy, (a, b), columns, values=values))
     for i in scaled:
         findings += _scale_findings(raw, i, logged[:, i], derived[:, i], few)
     return findings
@@ -82,23 +98,6 @@ def _smoothed_velocities(
     fine = np.isfinite(a).all(axis=1)
     fine &= np.isfinite(b).all(axis=1)
     return a[fine], b[fine]
-
-
-def _swap_finding(raw: Signals, i: int, j: int) -> Finding:
-    a, b = (raw.layout.coordinates[k] for k in (i, j))
-    ways = tuple(
-        {"columns": {f"{kind}_{a}": f"{kind}_{b}", f"{kind}_{b}": f"{kind}_{a}"}}
-        for kind in ("q", "dq")
-    )
-    return Finding(
-        "swap",
-        "error",
-        f"the velocity of {a!r} is the derivative of the position of {b!r} and the other way round",
-        f"columns={{'q_{a}': 'q_{b}', 'q_{b}': 'q_{a}'}} or the same for dq, whichever is wrong",
-        (a, b),
-        (f"q_{a}", f"q_{b}", f"dq_{a}", f"dq_{b}"),
-        values={WAYS: ways},
-    )
 
 
 def _scale_findings(

@@ -80,7 +80,13 @@ def read_bag(
     reader = BagReader(Path(path), JOINT_STATE, topic)
     with refuse_damage(path, "damaged or no ROS 2 bag"):
         for name, received, raw in reader.messages():
-            message = _decode(store, raw, str(path))
+            if raw.startswith(ZSTANDARD):
+                raise InputError(
+                    f"{path}: compressed messages are not read; convert the bag first with 'ros2 "
+                    "bag convert' to uncompressed storage or MCAP",
+                    path=str(path),
+                )
+            message = store.deserialize_cdr(raw, JOINT_STATE)
             tracks = tracks_by_topic.setdefault(name, {})
             clocks.setdefault(name, set()).add(_append_message(message, received, tracks, path))
     topics = sorted({name for name, kind in reader.topics if kind == JOINT_STATE})
@@ -104,8 +110,7 @@ def read_bag(
         notes.append(f"joint states on {len(tracks_by_topic)} topics: {topic_of_joints} is read")
     notes.append(f"time: {' and '.join(sorted(clocks[topic_of_joints]))}")
     tracks = tracks_by_topic[topic_of_joints]
-    _check_clocks(tracks, str(path))
-    frame = _merge_tracks(tracks, notes)
+    frame = _merge_tracks(tracks, notes, str(path))
     frame.attrs |= {"notes": notes, "topic": topic_of_joints}
     return frame
 
@@ -139,16 +144,6 @@ def _find_topic_of_joints(
     )
 
 
-def _decode(store: Any, raw: bytes, path: str) -> Any:
-    if raw.startswith(ZSTANDARD):
-        raise InputError(
-            f"{path}: compressed messages are not read; convert the bag first with 'ros2 bag "
-            "convert' to uncompressed storage or MCAP",
-            path=path,
-        )
-    return store.deserialize_cdr(raw, JOINT_STATE)
-
-
 def _append_message(
     message: Any, received: int, tracks: dict[str, JointTrack], path: str | Path
 ) -> str:
@@ -175,8 +170,11 @@ def _append_message(
     return "the messages' header stamps" if stamped else "when messages were received (no stamps)"
 
 
-def _check_clocks(tracks: Mapping[str, JointTrack], path: str) -> None:
-    """Refuse stamps of a joint that go back: sorted, two passes would be mixed sample by sample."""
+def _merge_tracks(tracks: dict[str, JointTrack], notes: list[str], path: str) -> pd.DataFrame:
+    """One table on the stamps of the joint that was seen most often."""
+    import pandas as pd
+
+    # Stamps of a joint that go back are refused: sorted, two passes would be mixed.
     for name, track in tracks.items():
         stamps = track.times
         back = np.flatnonzero(np.diff(stamps) < 0)
@@ -192,12 +190,6 @@ def _check_clocks(tracks: Mapping[str, JointTrack], path: str) -> None:
                 joint=name,
                 row=k + 1,
             )
-
-
-def _merge_tracks(tracks: dict[str, JointTrack], notes: list[str]) -> pd.DataFrame:
-    """One table on the stamps of the joint that was seen most often."""
-    import pandas as pd
-
     leader = max(tracks, key=lambda name: len(tracks[name].stamps))
     stamps = tracks[leader].times
     period = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -103,7 +103,20 @@ def scan_csv(
     if names is None and len(columns) > 1 and not columns[0] and INDEX not in columns:
         columns[0] = INDEX
         notes.append(f"column 1 has no name and is taken for an index, {INDEX!r}")
-    _check_names(columns, path, header.line)
+    if len(columns) > MOST_COLUMNS:
+        raise _line_error(path, header.line, f"{len(columns)} columns, at most {MOST_COLUMNS}")
+    first: dict[str, int] = {}
+    for k, name in enumerate(columns, 1):
+        if len(name) > LONGEST_NAME:
+            text = f"column {k} has a name of {len(name)} characters, at most {LONGEST_NAME}"
+            raise _line_error(path, header.line, text)
+        if not name:
+            raise _line_error(path, header.line, f"column {k} has no name")
+        if name in first:
+            text = f"column {name!r} occurs twice, as columns {first[name]} and {k}"
+            places = first[name], k
+            raise _line_error(path, header.line, text, column=name, positions=places)
+        first[name] = k
     end = _count_fields(lines, count, header.delimiter, allow_truncated, notes)
     rows = lines.at, end, lines.line
     return CsvScan(tuple(columns), header.units, header.delimiter, *rows, trailing, tuple(notes))
@@ -227,22 +240,6 @@ def _units_row(lines: _Lines, delimiter: str, count: int, decimal: str) -> tuple
     return tuple(f.strip("[]() ") for f in fields)
 
 
-def _check_names(names: Sequence[str], path: str, line: int) -> None:
-    if len(names) > MOST_COLUMNS:
-        raise _line_error(path, line, f"{len(names)} columns, at most {MOST_COLUMNS}")
-    first: dict[str, int] = {}
-    for k, name in enumerate(names, 1):
-        if len(name) > LONGEST_NAME:
-            text = f"column {k} has a name of {len(name)} characters, at most {LONGEST_NAME}"
-            raise _line_error(path, line, text)
-        if not name:
-            raise _line_error(path, line, f"column {k} has no name")
-        if name in first:
-            text = f"column {name!r} occurs twice, as columns {first[name]} and {k}"
-            raise _line_error(path, line, text, column=name, positions=(first[name], k))
-        first[name] = k
-
-
 def _count_fields(
     lines: _Lines, count: int, delimiter: str, allow_truncated: bool, notes: list[str]
 ) -> int:
@@ -316,7 +313,26 @@ def exact_decimal_arguments() -> dict[str, Any]:
 def read_csv_file(path: Path, how: formats.LogReading) -> pd.DataFrame:
     """Read a text file, also one packed by gzip; see `read_csv`."""
     with open_for_reading(path, how.max_bytes) as file:
-        data = _read_text(file, path, how.max_bytes)
+        if path.suffix.lower() == ".gz":
+            limit = formats.unpacked_limit(file, how.max_bytes)
+            try:
+                with gzip.open(file) as unzipped:
+                    data = unzipped.read(limit + 1)
+            except (EOFError, OSError, zlib.error) as error:
+                raise LogError(f"{path}: damaged gzip file: {error}", path=str(path)) from error
+            if len(data) > limit:
+                raise formats.expansion_error(path, limit)
+        else:
+            data = read_rest(file, path, how.max_bytes)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            data = data.decode("utf-16").encode()
+        except UnicodeDecodeError as error:
+            raise LogError(
+                f"{path}: not UTF-16 at byte offset {error.start}", path=str(path)
+            ) from None
+    else:
+        data = data.removeprefix(b"\xef\xbb\xbf")
     converted = _decode_windows_text(data)
     df = read_csv(data if converted is None else converted, str(path), **how.csv)
     if converted is not None:
@@ -345,29 +361,6 @@ def _decode_windows_text(data: bytes) -> bytes | None:
 formats.register_format(
     formats.LogFormat("csv", (".csv", ".txt", ".tsv", ".dat", ""), read_csv_file)
 )
-
-
-def _read_text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
-    """The file's bytes as UTF-8, decompressed with a limit."""
-    if path.suffix.lower() == ".gz":
-        limit = formats.unpacked_limit(file, max_bytes)
-        try:
-            with gzip.open(file) as unzipped:
-                data = unzipped.read(limit + 1)
-        except (EOFError, OSError, zlib.error) as error:
-            raise LogError(f"{path}: damaged gzip file: {error}", path=str(path)) from error
-        if len(data) > limit:
-            raise formats.expansion_error(path, limit)
-    else:
-        data = read_rest(file, path, max_bytes)
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            return data.decode("utf-16").encode()
-        except UnicodeDecodeError as error:
-            raise LogError(
-                f"{path}: not UTF-16 at byte offset {error.start}", path=str(path)
-            ) from None
-    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def read_csv(

@@ -138,7 +138,12 @@ def joint_transform(graph: Graph, node: Node, positions: Sequence[Expression]) -
     axis = angular / rate
     pitch = float(axis @ linear)
     point = _sparsest_point(axis, np.cross(axis, linear / rate), node)
-    aligned = _rotation_to_z(axis)
+    # A rotation that takes the axis to z; a signed permutation where it can be one.
+    z = _without_rounding(axis)
+    x = np.roll(np.array([1.0, 0.0, 0.0]), int(np.argmax(np.abs(z))) + 1)
+    x = x - z * float(z @ x)
+    x /= np.linalg.norm(x)
+    aligned = np.stack([x, np.cross(z, x), z])
     angle = rate * q
     c, s = graph.apply_function("cos", angle), graph.apply_function("sin", angle)
     zero, one = graph.as_expression(0.0), graph.as_expression(1.0)
@@ -194,16 +199,6 @@ def _sparsest_point(axis: Array, point: Array, node: Node) -> Array:
         return int(np.count_nonzero(np.abs(both) > ROUNDING_TOLERANCE * max(size, abs(shift))))
 
     return np.asarray(point + min(shifts, key=nonzeros) * axis)
-
-
-def _rotation_to_z(axis: Array) -> Array:
-    """A rotation that takes this unit axis to z; a signed permutation where it can be one."""
-    axis = _without_rounding(axis)
-    k = int(np.argmax(np.abs(axis)))
-    first = np.roll(np.array([1.0, 0.0, 0.0]), k + 1)
-    first = first - axis * float(axis @ first)
-    first /= np.linalg.norm(first)
-    return np.stack([first, np.cross(axis, first), axis])
 
 
 def _without_rounding(values: Array) -> Array:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.core.errors import OutputError, UselessFitError
+from feasid.core.errors import OutputError
 from feasid.identification.assessment.quality import Quality
 from feasid.identification.fitted import FittedModel
 from feasid.identification.regression.reduce import reduce
@@ -315,20 +315,6 @@ def reason_not_to_write(verdict: Quality) -> str:
     return str(verdict.reasons[0]) if verdict.level == "useless" else ""
 
 
-def refuse_useless(verdict: Quality, path: str | os.PathLike[str]) -> None:
-    """Raise an error for a useless model.
-
-    Raises UselessFitError: with the reason.
-    """
-    reason = reason_not_to_write(verdict)
-    if reason:
-        raise UselessFitError(
-            f"this fit is useless: {reason}. {path} was not written: fix the log "
-            f"as feasid.diagnose reports, or write it nevertheless with force=True",
-            path=str(path),
-        )
-
-
 def _edits_description(robot: Robot, path: str | os.PathLike[str]) -> bool:
     """Whether a file is the description with other numbers, not a new one of another format."""
     return robot.source is not None and robot.source.format == format_of(robot, path).name
@@ -351,8 +337,7 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
     robot, joints = fit.robot, {body.joint: body for body in seen.bodies}
     zeros = fit.calibration.correction.values_by_joint("zero") if own else {}
     ours, theirs = robot.pose({robot.joints[j]: -z for j, z in zeros.items()}), seen.pose()
-    out = []
-    for body in robot.bodies:
+    for body, columns in zip(robot.bodies, robot.inertial_columns, strict=True):
         other = joints.get(body.joint)
         if other is None:
             raise OutputError(f"{path} was written, but joint {body.joint!r} is not read back")
@@ -367,10 +352,7 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
                 f"{motion.tolist()}, not {body.motion.tolist()}"
             )
         ten = np.zeros(10) if other.inertial is None else other.inertial
-        out.append(change_frame(rotation, position) @ ten)
-    read = out
-    for i, columns in enumerate(fit.robot.inertial_columns):
-        delta[columns] = read[i]
+        delta[columns] = change_frame(rotation, position) @ ten
     for k, drive in enumerate(fit.robot.drives):
         if len(drive.coupling) == 1:
             ((joint, factor),) = drive.coupling.items()

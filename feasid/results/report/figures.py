@@ -110,17 +110,6 @@ FRICTION_BINS, MIN_BIN_SAMPLES = 40, 5
 """Bins of a mean, and samples that one needs."""
 
 
-def _friction_series(x: Array, seen: Array, law: Array) -> list[Series]:
-    """Samples, and the means of samples and law in bins of x that hold equally many samples."""
-    step = max(1, len(x) // MAX_SCATTER_POINTS)
-    bins = [b for b in np.array_split(np.argsort(x), FRICTION_BINS) if len(b) >= MIN_BIN_SAMPLES]
-    places = [x[b].mean() for b in bins]
-    dots = Series(x[::step], seen[::step], GREY, "samples", mark=".", opacity=0.4)
-    kinds = ((seen, BLUE, "their mean"), (law, RED, "fitted law"))
-    means = (([curve[b].mean() for b in bins], color, label) for curve, color, label in kinds)
-    return [dots, *(Series(places, mean, color, label, width=1.4) for mean, color, label in means)]
-
-
 def friction_chart(fit: FittedModel, log: Any = None) -> Chart:
     """Torque that rigid bodies do not explain, over velocity and load; see `Plots.friction`."""
     prediction = PredictedLog.from_fit(fit, log)
@@ -135,7 +124,16 @@ def friction_chart(fit: FittedModel, log: Any = None) -> Chart:
             ("over velocity", dq[:, k], 1.0, "velocity [rad/s or m/s]"),
             ("against the motion, over load", np.abs(rigid[:, k]), brake, "load [N m or N]"),
         ):
-            series = _friction_series(x, sign * left[:, k], sign * law[:, k])
+            seen, fitted = sign * left[:, k], sign * law[:, k]
+            step = max(1, len(x) // MAX_SCATTER_POINTS)
+            series = [Series(x[::step], seen[::step], GREY, "samples", mark=".", opacity=0.4)]
+            # The means in bins of x that hold equally many samples.
+            bins = np.array_split(np.argsort(x), FRICTION_BINS)
+            bins = [b for b in bins if len(b) >= MIN_BIN_SAMPLES]
+            places = [x[b].mean() for b in bins]
+            for curve, color, label in ((seen, BLUE, "their mean"), (fitted, RED, "fitted law")):
+                mean = [curve[b].mean() for b in bins]
+                series.append(Series(places, mean, color, label, width=1.4))
             panels.append(Panel(series, f"{name}: {title}", below, "friction [N m or N]"))
     means = [(np.asarray(p.series[1].y), np.asarray(p.series[2].y)) for p in panels[::2]]
     missed = [float(np.abs(seen - fitted).max(initial=0.0)) for seen, fitted in means]
