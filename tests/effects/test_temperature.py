@@ -1,5 +1,7 @@
 """Friction that changes with a logged temperature enters, at its joints, and only then."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,7 @@ TRUE = ROBOT.with_joint_terms(("viscous", "coulomb"))
 VALUES = {"Lxx": 0.02, "Lyy": 0.3, "Lzz": 0.3, "lx": -0.4, "m": 2.0, "fv": 2, "fc": 1, "Ia": 0.1}
 WARMING = 22.0 + 25.0 * (1.0 - np.exp(-np.arange(SECONDS) / 40.0))  #: Every second [degrees C].
 STILL = np.ones(int(SECONDS))
+bare = partial(pd.DataFrame.drop, columns="T_2")
 
 
 def record(warmth, seed=0, slopes=SLOPES, cold=0.0):
@@ -40,10 +43,6 @@ def record(warmth, seed=0, slopes=SLOPES, cold=0.0):
 
 def temperatures(fit):
     return [e for e in fit.calibration.confirmed if e.at.kind == "temperature"]
-
-
-def bare(log):
-    return log.drop(columns="T_2")
 
 
 def test_slopes_are_those_of_the_truth_and_predict_cold_and_hot_arms(tmp_path):
