@@ -4,7 +4,7 @@ from feasid.options.tables import FitOptions
 
 ASSIGNED = {
     "estimator": {  # about the model: which parameters, which of them are possible, how weighed
-        *("couplings", "friction", "drive_inertia", "candidates"),
+        *("couplings", "friction", "drive_inertia", "candidates", "elastic", "passive"),
         *("mass", "total_mass", "mass_sums", "com_box", "com_ellipsoid", "com_cylinder"),
         *("com_hull", "inertia_ellipsoid", "linear", "constraints", "known", "equal", "mirrored"),
         *("consistency", "plausible", "solver", "weights"),
