@@ -260,8 +260,8 @@ def _combine(
     prior = type_prior(model, problem.reference, problem.sizes)
     # For every parameter the root mean square of its joint's torque.
     data = [f.reduced for f in alone.values()]
-    squares = sum(r.torque_norms**2 for r in data) / sum(r.rows for r in data)
-    rms, torques = np.sqrt(np.asarray(squares)), np.ones(model.size)
+    power = sum(r.torque_norms**2 for r in data) / sum(r.rows for r in data)
+    rms, torques = np.sqrt(np.asarray(power)), np.ones(model.size)
     for k in range(min(len(model.drives), len(rms))):
         torques[[*model.drive_columns(k).values()]] = rms[k]
     common = find_type(model, equations, prior, torques)
@@ -279,10 +279,20 @@ def _combine(
         # What one log or one correction shows is in all parameters of its robot.
         if notes := standing_out[name] or describe_deviation(model, equations[k], known):
             outliers[name] = tuple(notes)
-        seconds, expected = one.reduced.samples * one.reduced.period, _expected_error(one, alone)
+        # The error to expect on the motions of all robots with the same joint terms.
+        squares: list[float] = []
+        for other in alone.values():
+            alike = other.description.parameter_names == one.description.parameter_names
+            measured = other.base.experiment.measured_joints
+            if alike and measured == one.base.experiment.measured_joints:
+                motion = replace(other.reduced, strata=())
+                part = restrict_terms(motion, other.description, one.base)
+                squares += part.rows * [one.predicted_errors(part)["all"] ** 2]
+        expected = float(np.sqrt(np.mean(squares)))
         by_itself, with_type = (
             e.overall_error(e.model) for e in (alone[name].quality.errors, one.quality.errors)
         )
+        seconds = one.reduced.samples * one.reduced.period
         numbers[name] = seconds, by_itself, with_type, expected
     sizes = dict(zip(("inertials", "friction", "offsets"), common.sizes, strict=True))
     return Fleet(model, _prior_of(model, common), sizes, numbers, friction, outliers, fits, options)
@@ -362,16 +372,3 @@ def _with_type(alone: Fit, prior: GaussianPrior) -> Fit:
         notes=(note, *estimate.notes, *(n for n in alone.notes if n not in alone.estimate.notes)),
         options={**alone.options, "prior": prior, "prior_weight": 1.0},
     )
-
-
-def _expected_error(fitted: Fit, robots: Mapping[str, Fit]) -> float:
-    """Error to expect on the motions of all robots with the same joint terms."""
-    squares: list[float] = []
-    for other in robots.values():
-        alike = other.description.parameter_names == fitted.description.parameter_names
-        measured = other.base.experiment.measured_joints
-        if alike and measured == fitted.base.experiment.measured_joints:
-            motion = replace(other.reduced, strata=())
-            part = restrict_terms(motion, other.description, fitted.base)
-            squares += part.rows * [fitted.predicted_errors(part)["all"] ** 2]
-    return float(np.sqrt(np.mean(squares)))

@@ -119,21 +119,42 @@ class FileCheck(Displayed):
         dict
             "path", "format", "robot", "status", "notes", "links" and "bodies".
         """
+        links = []
+        for report in self.links:
+            link, verdict = report.link, report.verdict
+            out: dict[str, Any] = {"name": link.name, "body": report.body, "path": link.path}
+            out |= {"line": link.line, "status": verdict.status}
+            if verdict.code:
+                out["code"] = verdict.code
+            if not verdict.possible:
+                out["column"] = link.column
+                out["violation"] = verdict.violation
+                nearest = report.closest_possible_inertia()
+                if nearest is not None:
+                    out["nearest"] = {"mass": nearest.mass, "moments": list(nearest.moments)}
+                    out["nearest"]["distance"] = nearest.distance
+            if link.mass is not None and link.moments is not None:
+                out["mass"] = float(link.mass)
+                out["com"] = [float(x) for x in link.com]
+                out["moments"] = [float(x) for x in link.moments]
+            if report.causes:
+                out["causes"] = [vars(cause) for cause in report.causes]
+            links.append(out)
         return {
             "path": self.description.path,
             "format": self.description.format,
             "robot": self.description.name,
             "status": self.status,
             "notes": [*self.notes, *self.description.hidden],
-            "links": [_link_dict(r) for r in self.links],
+            "links": links,
             "bodies": [
                 {
-                    "name": report.body.name,
-                    "joint": report.body.joint,
-                    "links": [link.name for link in report.body.links],
-                    "status": report.verdict.status,
+                    "name": part.body.name,
+                    "joint": part.body.joint,
+                    "links": [link.name for link in part.body.links],
+                    "status": part.verdict.status,
                 }
-                for report in (self.base, *self.bodies)
+                for part in (self.base, *self.bodies)
             ],
         }
 
@@ -166,28 +187,6 @@ def check_description(description: Description) -> FileCheck:
         for link in description.links
     )
     return FileCheck(description, links, bodies[0], tuple(bodies[1:]))
-
-
-def _link_dict(report: LinkReport) -> dict[str, Any]:
-    link, verdict = report.link, report.verdict
-    out: dict[str, Any] = {"name": link.name, "body": report.body, "path": link.path}
-    out |= {"line": link.line, "status": verdict.status}
-    if verdict.code:
-        out["code"] = verdict.code
-    if not verdict.possible:
-        out["column"] = link.column
-        out["violation"] = verdict.violation
-        nearest = report.closest_possible_inertia()
-        if nearest is not None:
-            out["nearest"] = {"mass": nearest.mass, "moments": list(nearest.moments)}
-            out["nearest"]["distance"] = nearest.distance
-    if link.mass is not None and link.moments is not None:
-        out["mass"] = float(link.mass)
-        out["com"] = [float(x) for x in link.com]
-        out["moments"] = [float(x) for x in link.moments]
-    if report.causes:
-        out["causes"] = [vars(cause) for cause in report.causes]
-    return out
 
 
 # -- as text, SARIF and annotations of GitHub ---------------------------------------------------

@@ -276,21 +276,16 @@ def closest_inertia(
     positive = abs(float(mass))
     for lift in (0.0, 1e-15, 1e-12, 1e-9):
         nearby = axes @ np.diag(new + lift * max(size, least)) @ axes.T
-        entries = tuple(_rounded_moment(nearby, old, k) for k in range(6))
-        if NewInertial(positive, entries).is_possible():
+        # To `DIGITS` digits; what differs by rounding keeps its value.
+        digit, entries = 10.0**-DIGITS * float(np.abs(nearby).max()), []
+        for given, moment in ((old[k], nearby[k]) for k in inertia.UPPER):
+            rounded = 0.0 if abs(moment) <= digit else float(f"{moment:.{DIGITS}g}")
+            entries.append(float(given) if abs(moment - given) <= 0.1 * digit else rounded)
+        if NewInertial(positive, tuple(entries)).is_possible():
             whole = float(np.linalg.norm(old)) or float(np.linalg.norm(nearby))
             distance = float(np.linalg.norm(nearby - old)) / whole
-            return CorrectedInertia(positive, entries, distance, note)
+            return CorrectedInertia(positive, tuple(entries), distance, note)
     raise OutputError("no exactly possible decimals were found near this inertia")
-
-
-def _rounded_moment(new: Array, old: Array, k: int) -> float:
-    """One of the six moments, to `DIGITS` digits; what differs by rounding keeps its value."""
-    r, c = inertia.UPPER[k]
-    size = 10.0**-DIGITS * float(np.abs(new).max())
-    if abs(new[r, c] - old[r, c]) <= 0.1 * size:
-        return float(old[r, c])
-    return 0.0 if abs(new[r, c]) <= size else float(f"{new[r, c]:.{DIGITS}g}")
 
 
 def _project_moments(values: Array, least: float) -> Array:

@@ -54,7 +54,18 @@ DEGREE = np.pi / 180
 def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
     """Findings of checks of one column at a time; `runs`: rows of each run, in order of time."""
     findings = _check_time(raw, runs) + _check_read_times(raw, runs)
-    findings += _check_reading_rates(raw, runs)
+    # Positions or torques that keep a value for several rows: a bus or sensor is slower.
+    longest = max(runs, key=len, default=np.zeros(0, dtype=np.int64))
+    for kind, what in (("q", "positions"), ("tau", "torques")):
+        count = _rows_per_reading(raw.values[kind][longest]) if kind in raw.values else 1.0
+        if count > 1.0:
+            age = 1e3 * (count - 1.0) * float(np.median(np.diff(raw.t[longest])))
+            message = (
+                f"{what} change only every {count:g} rows: they are read more slowly than they are "
+                f"logged, and up to {age:.2g} ms old"
+            )
+            remedy = "log positions and torques together, when both are read"
+            findings.append(Finding("held", "note", message, remedy))
     names, tau = raw.layout.coordinates, raw.values.get("tau")
     known = [] if tau is None else [x[np.isfinite(x)] for x in tau.T]
     moved = tuple(n for k, n in enumerate(names) if not known or (known[k] != known[k][:1]).any())
@@ -185,23 +196,6 @@ def _check_read_times(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
             remedy = "the fit's low-pass averages it; log the time at which positions are read"
             return [Finding("jitter", "note", message, remedy)]
     return []
-
-
-def _check_reading_rates(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
-    """Positions or torques that keep a value for several rows: a bus or sensor is slower."""
-    findings, longest = [], max(runs, key=len, default=np.zeros(0, dtype=np.int64))
-    for kind, what in (("q", "positions"), ("tau", "torques")):
-        values = raw.values.get(kind)
-        count = 1.0 if values is None else _rows_per_reading(values[longest])
-        if count > 1.0:
-            age = 1e3 * (count - 1.0) * float(np.median(np.diff(raw.t[longest])))
-            message = (
-                f"{what} change only every {count:g} rows: they are read more slowly than they are "
-                f"logged, and up to {age:.2g} ms old"
-            )
-            remedy = "log positions and torques together, when both are read"
-            findings.append(Finding("held", "note", message, remedy))
-    return findings
 
 
 def _rows_per_reading(values: Array) -> float:

@@ -98,7 +98,11 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
             value = np.ma.filled(value.astype(np.float64), np.nan)
         array = np.asarray(value)
         known[str(name)] = array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
-    rows = _count_samples(known)
+    # Length of the times; else of the most arrays, along the longer side of each.
+    times = (a for name, a in known.items() if split_header(name)[0].lower() in TIMES)
+    lengths = [max(a.shape) for a in known.values() if a.ndim in (1, 2) and a.size]
+    rows = next((len(a) for a in times if a.ndim == 1 and len(a)), 0)
+    rows = rows or max(lengths, key=lengths.count, default=0)
     if not rows:
         raise LogError(f"{where}: no array with samples in it", path=where)
     columns: dict[str, Any] = {}
@@ -128,16 +132,6 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
         notes.append(Note(text, "skipped", arrays=skipped))
     df.attrs["notes"] = tuple(notes)
     return df
-
-
-def _count_samples(known: Mapping[str, Any]) -> int:
-    """Length of the times; else of the most arrays, along the longer side of each."""
-    times = (a for name, a in known.items() if split_header(name)[0].lower() in TIMES)
-    for time in times:
-        if time.ndim == 1 and len(time):
-            return len(time)
-    lengths = [max(a.shape) for a in known.values() if a.ndim in (1, 2) and a.size]
-    return max(lengths, key=lengths.count, default=0)
 
 
 def read_npz(path: Path, how: formats.LogReading) -> pd.DataFrame:
