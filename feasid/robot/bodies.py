@@ -233,7 +233,33 @@ def bodies_from_dh(
         raise DescriptionError(f"{len(rows)} DH rows but {len(labels)} names")
     bodies = []
     for k, row in enumerate(rows):
-        alpha, a, d, theta, kind = _parse_dh_row(row, k)
+        if isinstance(row, Mapping):
+            unknown = [key for key in row if key not in FIELDS]
+            if unknown:
+                hint = did_you_mean(unknown[0], FIELDS)
+                raise DescriptionError(f"DH row {k + 1}: unknown entry {unknown[0]!r}{hint}")
+            values = [row.get(f, "revolute" if f == "type" else 0.0) for f in FIELDS]
+        else:
+            values = [*row, "revolute"] if len(row) == 4 else [*row]
+            if len(values) != 5:
+                raise DescriptionError(
+                    f"DH row {k + 1} has {len(row)} entries, expected alpha, a, d, theta[, type]"
+                )
+        *entries, kind = values
+        numbers = []
+        for entry, value in zip(FIELDS, entries, strict=False):
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                number = np.nan
+            if not np.isfinite(number):
+                what = f"{entry} = {value!r} is not a finite number"
+                raise DescriptionError(f"DH row {k + 1}: {what}")
+            numbers.append(number)
+        if kind not in ("revolute", "prismatic"):
+            hint = did_you_mean(kind, ("revolute", "prismatic"))
+            raise DescriptionError(f"DH row {k + 1}: joint type {kind!r} is not known{hint}")
+        alpha, a, d, theta = numbers
         axis = np.array([0.0, 0.0, 1.0])
         turn = axis_rotation(2, theta), np.array([0.0, 0.0, d])
         link = axis_rotation(0, alpha), np.array([a, 0.0, 0.0])
@@ -249,33 +275,3 @@ def bodies_from_dh(
         parent = labels[k - 1] if k else None
         bodies.append(Body(labels[k], parent, rotation, position, screw[:, None]))
     return tuple(bodies)
-
-
-def _parse_dh_row(
-    row: Sequence[Any] | Mapping[str, Any], k: int
-) -> tuple[float, float, float, float, str]:
-    if isinstance(row, Mapping):
-        unknown = [key for key in row if key not in FIELDS]
-        if unknown:
-            hint = did_you_mean(unknown[0], FIELDS)
-            raise DescriptionError(f"DH row {k + 1}: unknown entry {unknown[0]!r}{hint}")
-        values = [row.get(f, "revolute" if f == "type" else 0.0) for f in FIELDS]
-    else:
-        values = [*row, "revolute"] if len(row) == 4 else [*row]
-        if len(values) != 5:
-            raise DescriptionError(
-                f"DH row {k + 1} has {len(row)} entries, expected alpha, a, d, theta[, type]"
-            )
-    numbers = []
-    for entry, value in zip(FIELDS, values[:4], strict=False):
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = np.nan
-        if not np.isfinite(number):
-            raise DescriptionError(f"DH row {k + 1}: {entry} = {value!r} is not a finite number")
-        numbers.append(number)
-    if values[4] not in ("revolute", "prismatic"):
-        hint = did_you_mean(values[4], ("revolute", "prismatic"))
-        raise DescriptionError(f"DH row {k + 1}: joint type {values[4]!r} is not known{hint}")
-    return numbers[0], numbers[1], numbers[2], numbers[3], str(values[4])

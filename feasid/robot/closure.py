@@ -159,8 +159,7 @@ class LoopConditions:
         """Residual (c, N) and Jacobian (c, axes, N)."""
         residual, jacobian = [], []
         for loop, first, second in self._loop_ends(q):
-            size = LOOP_KINDS[loop.kind]
-            j = np.zeros((size, q.shape[0], q.shape[1]))
+            j = np.zeros((LOOP_KINDS[loop.kind], q.shape[0], q.shape[1]))
             for end, sign in ((first, 1.0), (second, -1.0)):
                 j[:, end.rows] += sign * end.jacobian(loop.kind)
             jacobian.append(j)
@@ -343,8 +342,7 @@ class Closure:
         for loop in self.robot.loops:
             ways = self.conditions.loop_chains(loop)
             rows = [self.robot.rows[i].start for way in ways for i in way]
-            moves = self.robot.coupling_map.A[rows].any(axis=0)
-            part = set(np.flatnonzero(moves).tolist())
+            part = set(np.flatnonzero(self.robot.coupling_map.A[rows].any(axis=0)).tolist())
             apart = [w for w in dependencies if not w & part]
             dependencies = [*apart, part.union(*(w for w in dependencies if w & part))]
         return np.array(

@@ -170,8 +170,7 @@ def _check_equations(
     question = Question.from_doubles(robot, feasible, K, beta, margin)
     scale = problem_units(robot, feasible, K, beta)
     reference = reference_model(robot, scale).delta
-    outcome = decide(question, scale, reference, solver)
-    verdict = Verdict(question, outcome, scale, tuple(labels))
+    verdict = Verdict(question, decide(question, scale, reference, solver), scale, tuple(labels))
     suspects = [name for name in verdict.clash if name in feasible.user_constraints]
     if verdict.feasible is False and suspects:
         # A minimal contradictory part of the bounds that the proof names. Consistency of bodies,
@@ -334,8 +333,7 @@ class Verdict(Displayed):
         """Names of the constraints that contradict each other, the largest weight first."""
         pairs = zip(self._proof.get("tied", ()), self._proof.get("ties", ()), strict=False)
         touched = {j for v, tie in pairs if exact(v) for j, _ in tie["row"]}
-        equalities = self.question.feasible.equalities
-        ties = [e.name for e in equalities if touched.issuperset(e.columns)]
+        ties = [e.name for e in self.question.feasible.equalities if touched.issuperset(e.columns)]
         heavy = sorted(self.weights, key=lambda name: -self.weights[name])
         return tuple(dict.fromkeys([*ties, *(n for n in heavy if self.weights[n] > SHARE)]))
 

@@ -118,8 +118,7 @@ class _Problem:
         beside = replace(
             arrays, G=np.vstack([arrays.G, slopes]), h=np.concatenate([arrays.h, offsets])
         )
-        prices = np.concatenate([raw.prices, *raw.tangents])
-        return lower_bound(beside, replace(raw, prices=prices))
+        return lower_bound(beside, replace(raw, prices=np.concatenate([raw.prices, *raw.tangents])))
 
     def gap(self, delta: Array, raw: SolverAnswer) -> float:
         """By how much delta, pulls included, exceeds a solver's bound, as a share of the target."""

@@ -112,8 +112,7 @@ class ScaledParameters:
     @property
     def base(self) -> Any:
         """Base parameters ``K delta``, shape (nb,); delta itself without K."""
-        units = self.scale.parameters
-        return self.delta if self.K is None else (self.K * units) @ self.scaled
+        return self.delta if self.K is None else (self.K * self.scale.parameters) @ self.scaled
 
     def __getitem__(self, name: tuple[str, str]) -> Any:
         """A standard parameter in SI, such as ``p["link3", "m"]``."""

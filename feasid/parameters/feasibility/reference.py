@@ -164,9 +164,8 @@ def contradiction(
     names = [*dict.fromkeys(c.name for c in (*asked, *feasible.equalities, *feasible.convex))]
 
     def contradict(subset: Collection[str]) -> bool:
-        part = feasible.without_constraints({*names} - {*subset})
         try:
-            _phase_one(part, scale, reference)
+            _phase_one(feasible.without_constraints({*names} - {*subset}), scale, reference)
         except (NoInteriorError, InputError):
             return True
         return False

@@ -247,9 +247,8 @@ class Region:
     def _tilted_centre(self, x: Array, tilt: Array | None) -> Array:
         """The minimiser of all logarithms less ``tilt.x``, from a point inside."""
         barriers: tuple[cones.ConvexFunction, ...] = self._constraint_barrier, self._budget_barrier
-        terms = [(1.0, barrier) for barrier in barriers]
         minimum = cones.minimise(
-            terms,
+            [(1.0, barrier) for barrier in barriers],
             x,
             self._unit_directions,
             0.5 * cones.CENTRED**2,

@@ -240,8 +240,7 @@ class BaseParameters(IdentifiedParameters, Displayed):
         run = self.coefficients.echelon.run
         if self.robot.gravity.any():
             weightless = run.robot.with_gravity((0.0, 0.0, 0.0))
-            other = run.with_robot(weightless)
-            without = BaseParameters(weightless, Coefficients(Echelon(other)))
+            without = BaseParameters(weightless, Coefficients(Echelon(run.with_robot(weightless))))
         return views.symbol_table(self, without)
 
     def explain(self, name: str) -> str:

@@ -23,7 +23,7 @@ from feasid.parameters.identifiability.frames import (
 )
 from feasid.parameters.identifiability.rounding import exact_rotation
 from feasid.robot.bodies import Body
-from feasid.robot.inertia import skew
+from feasid.robot.rotations import exponential
 
 SUSPECT_RANGE = (1e-14, 1e-3)
 """Sines and relative offsets in between may be the cause of a small singular value."""
@@ -55,10 +55,8 @@ def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -
         bodies, down = [*frames.robot.bodies], _resize_small_entries(frames.gravity, size)
         for i in doubtful:
             bodies[i] = _resize_degeneracies(frames, i, bodies[i], size, down)
-        gravity = down * frames.gravity_size
-        resized = replace(frames.robot, bodies=tuple(bodies), gravity=gravity)
-        run = echelon.run.with_robot(resized)
-        variants.append(replace(echelon, run=run).joint_nullspaces)
+        resized = replace(frames.robot, bodies=tuple(bodies), gravity=down * frames.gravity_size)
+        variants.append(replace(echelon, run=echelon.run.with_robot(resized)).joint_nullspaces)
     out = {}
     for i, three in enumerate(zip(blocks, *variants, strict=True)):
         suspects = [
@@ -96,7 +94,8 @@ def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: 
     sines = np.array([small[2, 1], small[0, 2], small[1, 0]])
     deviation = float(np.linalg.norm(sines))
     if deviation >= DEGENERACY_RANGE[0]:
-        rotation = np.asarray(exact @ _rotation_matrix(sines / deviation, size), dtype=np.float64)
+        twist = np.r_[size * sines / deviation, np.zeros(3)]
+        rotation = np.asarray(exact @ exponential(twist)[0], dtype=np.float64)
     # Two axes that are off parallel or perpendicular get this angle, too.
     there = rotation @ _joint_axis(frames, i)
     normal = np.cross(parent_axis, there)
@@ -107,7 +106,8 @@ def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: 
     elif DEGENERACY_RANGE[0] < abs(cosine) < DEGENERACY_RANGE[1]:
         angle = cosine - size * np.sign(cosine)
     if angle:
-        rotation = np.asarray(_rotation_matrix(normal / sine, angle) @ rotation, dtype=np.float64)
+        twist = np.r_[angle * normal / sine, np.zeros(3)]
+        rotation = np.asarray(exponential(twist)[0] @ rotation, dtype=np.float64)
     if p < 0:
         return replace(body, rotation=rotation)
     arm = frames.positions[i]
@@ -126,11 +126,6 @@ def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: 
 def _resize_small_entries(values: Array, size: float) -> Array:
     small = (np.abs(values) > DEGENERACY_RANGE[0]) & (np.abs(values) < DEGENERACY_RANGE[1])
     return np.where(small, size * np.sign(values), values)
-
-
-def _rotation_matrix(axis: Array, angle: float) -> Array:
-    cross = skew(axis)
-    return np.asarray(np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross)
 
 
 # -- suspects ------------------------------------------------------------------------------------

@@ -199,9 +199,8 @@ class Echelon:
         out = []
         for j, (columns, units, _, inertial) in enumerate(layouts):
             vectors[j, dependent[j]] = np.eye(k)
-            remaining = np.setdiff1d(np.arange(d), dependent[j])
             drive = self.run.drive_symbols(members[j])
-            places = dependent[j], remaining, inertial
+            places = dependent[j], np.setdiff1d(np.arange(d), dependent[j]), inertial
             out.append(JointNullspace(columns, units, vectors[j], *places, drive, error[j]))
         return out
 

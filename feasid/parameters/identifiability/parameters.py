@@ -139,9 +139,8 @@ class IdentifiedParameters:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Nearly degenerate geometry on which a rank depends: joint and cause."""
-        joints = self.robot.joints
         degenerate = (
-            f"joint {joints[i]!r}: nearly degenerate geometry ({cause} hangs on it"
+            f"joint {self.robot.joints[i]!r}: nearly degenerate geometry ({cause} hangs on it"
             for i, cause in sorted(self.coefficients.near_degeneracies.items())
         )
         return (*degenerate, *self.coefficients.rank_warnings)

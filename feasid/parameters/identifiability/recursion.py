@@ -349,8 +349,7 @@ class RecursionStep:
                     points.append((seed.point[:, 0], "fo" if key == GRAVITY_SET else None, key))
             if self.is_measured and GRAVITY_SET not in seeds:
                 points.append((np.zeros(len(self.velocity_map_from_parent)), "fo", GRAVITY_SET))
-        width = self.momentum_maps[0].shape[1]
-        x_rows = np.zeros((len(points), width))
+        x_rows = np.zeros((len(points), self.momentum_maps[0].shape[1]))
         own_rows = np.zeros((len(points), len(own_symbols)))
         shared_rows = np.zeros((len(points), len(run.shared_drive_columns)))
         for r, (v, symbol, key) in enumerate(points):

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from time import perf_counter
 
 import numpy as np
@@ -120,8 +121,14 @@ class RandomMotions:
         for k, (i, screw) in enumerate(zip(m.joints, m.screws, strict=True)):
             twists[k] = (screw @ q[i]).T
             if screw.shape[1] in (2, 4, 5) and q[i].any():
-                # Also what a nonholonomic joint reaches by going to and fro.
-                reach = _lie_algebra_closure(screw)
+                # Also what a nonholonomic joint reaches by going to and fro: the smallest Lie
+                # algebra with its screws.
+                reach, rank = np.linalg.qr(screw)[0], 0
+                while rank < reach.shape[1]:
+                    rank = reach.shape[1]
+                    pairs = [cross_matrix(a) @ b for a, b in combinations(reach.T, 2)]
+                    u, s, _ = np.linalg.svd(np.column_stack([reach, *pairs]), full_matrices=False)
+                    reach = u[:, s > 1e-9]
                 twists[k] = rng.uniform(-np.pi, np.pi, (self.count, reach.shape[1])) @ reach.T
         turn, shift = exponentials(twists.reshape(-1, 6).T)
         turn = np.moveaxis(turn, -1, 0).reshape(n, self.count, 3, 3)
@@ -240,17 +247,6 @@ class RandomMotions:
         return torques, sizes
 
 
-def _lie_algebra_closure(screw: Array) -> Array:
-    """Basis of the smallest Lie algebra with these screws, (6, d) to (6, k)."""
-    basis, rank = np.linalg.qr(screw)[0], 0
-    while rank < basis.shape[1]:
-        rank = basis.shape[1]
-        pairs = [cross_matrix(a) @ b for k, a in enumerate(basis.T) for b in basis.T[k + 1 :]]
-        u, s, _ = np.linalg.svd(np.column_stack([basis, *pairs]), full_matrices=False)
-        basis = u[:, s > 1e-9]
-    return np.asarray(basis)
-
-
 MAX_HIDDEN_TORQUE = 1e-11
 """Largest torque of an unidentifiable direction, relative to its terms: rounding leaves 1e-13. With
 a tenth and with ten times as much all tests of counts in `tests/identifiability` on hard
@@ -334,8 +330,7 @@ def verify_ranks(
                 )
     if max(len(chain) for chain in run.robot.ancestors) > MAX_ROWS_PER_BODY:
         residual = max(residual, _largest_chain_torque(samples, blocks, transfers))
-    spent = perf_counter() - start
-    return SampleCheck(residual, weakest, joints[where], tuple(unconfirmed), spent)
+    return SampleCheck(residual, weakest, joints[where], tuple(unconfirmed), perf_counter() - start)
 
 
 def _largest_chain_torque(
@@ -351,8 +346,7 @@ def _largest_chain_torque(
         change[i] += vector[:10]
         rotor = bodies[i].rotor
         if rotor is not None:
-            values = vector[10 : block.inertial]
-            change[samples.rotor_nodes[i]] += rotor.reduction @ values
+            change[samples.rotor_nodes[i]] += rotor.reduction @ vector[10 : block.inertial]
         if run.robot.parents[i] >= 0:
             change[run.robot.parents[i]] -= transfer @ vector[: block.inertial]
         drives.append(samples.drive_term_factors(i, block.drive) @ vector[block.inertial :])

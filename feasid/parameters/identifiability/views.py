@@ -61,8 +61,7 @@ class SpanDimensions(NamedTuple):
 
 def span_dimensions(base: IdentifiedParameters) -> SpanDimensions:
     """Dimensions for one run, gravity counted as a velocity as in the paper's algorithm."""
-    run = base.coefficients.echelon.run
-    states = [local.state for local in run.joint_conditions]
+    states = [local.state for local in base.coefficients.echelon.run.joint_conditions]
     return SpanDimensions(
         tuple(column_basis(s.velocities_and_gravity())[0].shape[1] for s in states),
         tuple(s.functionals.shape[1] for s in states),
@@ -134,9 +133,8 @@ def explain_parameter(base: IdentifiedParameters, name: str) -> str:
     `name`: as printed, ``"forearm.m"`` or ``"m3"`` for a body called 3; ``"3.m"`` is fine too.
     Raises InputError: with the closest known name.
     """
-    names = base.robot.parameter_names
     column = parameter_column(base.robot, name)
-    label, status = parameter_label(names[column]), base.status[column]
+    label, status = parameter_label(base.robot.parameter_names[column]), base.status[column]
     if status == ALONE:
         return f"{label} is identifiable alone."
     if status == GIVEN:

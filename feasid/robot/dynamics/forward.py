@@ -208,8 +208,7 @@ class ForwardModel:
         coupled = self.robot.coupling_map
         x, dx = coupled.positions(q.T), coupled.A @ dq.T
         zeros, motion = np.zeros(q.shape[0]), (x, dx, np.zeros_like(x))
-        needed = [(p.drive, p.symbol) for p in terms]
-        loads = load_torques(self.robot, self._tree, motion, needed)
+        loads = load_torques(self.robot, self._tree, motion, [(p.drive, p.symbol) for p in terms])
         for p in terms:
             own = load_of(loads, p.drive, p.symbol, np.flatnonzero(p.along)[0])
             factor = factor_of(p.drive, p.symbol, p.along @ x, p.along @ dx, zeros, load=own)

@@ -129,8 +129,7 @@ def propagate(
         alpha = E alpha_p + u' + (E omega_p) x u
         a = E(a_p + alpha_p x p + omega_p x (omega_p x p)) + w' + u x w + 2 (E omega_p) x w
     """
-    count = q.shape[1]
-    ground = np.zeros((3, 3, count))
+    ground = np.zeros((3, 3, q.shape[1]))
     ground[:, 0] = -gravity[:, None]
     states: list[NodeState] = []
     for node in tree:

@@ -209,8 +209,7 @@ def energy_regressors(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, 
             position = place + np.einsum("ijn,jn->in", base, position)
             rotation = np.einsum("ijn,jkn->ikn", base, rotation)
         poses.append((rotation, position))
-        rates = dq[list(node.rows)]
-        velocity = np.einsum("ikn,kn->in", state.linear_axes, rates)
+        velocity = np.einsum("ikn,kn->in", state.linear_axes, dq[list(node.rows)])
         columns = list(node.columns)
         x, y, z = state.omega
         half = [x * x / 2, x * y, x * z, y * y / 2, y * z, z * z / 2]

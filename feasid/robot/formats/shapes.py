@@ -270,8 +270,7 @@ def enclosing_polytope(points: Array) -> Polytope:
     normals = DIRECTIONS / np.ptp(points @ axes.T, axis=0)
     normals = normals / np.linalg.norm(normals, axis=1, keepdims=True) @ axes
     offsets = (points @ normals.T).max(axis=0) + ROUNDING
-    inside = points.mean(axis=0)
-    cut = HalfspaceIntersection(np.column_stack([normals, -offsets]), inside)
+    cut = HalfspaceIntersection(np.column_stack([normals, -offsets]), points.mean(axis=0))
     return Polytope(normals, offsets, np.unique(cut.intersections.round(12), axis=0))
 
 

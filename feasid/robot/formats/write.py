@@ -258,8 +258,7 @@ def representable_part(robot: Robot, form: Format) -> Robot:
     for drive in robot.drives:
         symbols = [s for s in drive.symbols if s in form.holds]
         if symbols and (len(drive.coupling) == 1 or form.holds_shared):
-            held = np.isin(drive.symbols, symbols)
-            values = None if drive.values is None else drive.values[held]
+            values = None if drive.values is None else drive.values[np.isin(drive.symbols, symbols)]
             drives.append(
                 replace(drive, symbols=tuple(symbols), values=values, transition=0.0, features=())
             )

@@ -118,8 +118,7 @@ class Elimination:
 
     def units(self, scale: Units) -> Units:
         """Units of z and its constraints."""
-        parameters = scale.parameters[self.roots]
-        return constraint_units(self.inside, scale.mass, scale.length, parameters)
+        return constraint_units(self.inside, scale.mass, scale.length, scale.parameters[self.roots])
 
     def require_consistent(self) -> Elimination:
         """Return the elimination, if fixed parameters break no constraint by themselves.

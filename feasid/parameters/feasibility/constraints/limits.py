@@ -104,8 +104,7 @@ def com_boxes(robot: Robot, value: Any) -> AffineConstraints:
     """Centres of mass in boxes."""
     rows: list[Linear] = []
     for name, (corner, opposite) in (value or {}).items():
-        columns = robot.inertial_columns[body_index(robot, name)]
-        rows += com_box(name, columns, corner, opposite)
+        rows += com_box(name, robot.inertial_columns[body_index(robot, name)], corner, opposite)
     return AffineConstraints(linear=rows)
 
 

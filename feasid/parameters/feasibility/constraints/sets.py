@@ -295,8 +295,7 @@ def feasible_set(
         for symbol, column in places.items():
             if symbol in NONNEGATIVE:
                 index = np.array([column], dtype=np.intp)
-                label = f"{symbol} of {drive.name}"
-                rows.append(Linear(label, index, np.ones(1), role="sign"))
+                rows.append(Linear(f"{symbol} of {drive.name}", index, np.ones(1), role="sign"))
             larger = TERMS[symbol].bounded_by if symbol in TERMS else ""
             if not larger:
                 continue
@@ -313,9 +312,8 @@ def feasible_set(
         ties += limits.equalities
         convex += limits.convex
     bodies = tuple(b.name for b in robot.bodies)
-    names = robot.parameter_names
     constraints = tuple(blocks), tuple(rows), tuple(ties), tuple(convex)
-    return FeasibleSet(names, bodies, consistency, *constraints)
+    return FeasibleSet(robot.parameter_names, bodies, consistency, *constraints)
 
 
 def _rotor_blocks(robot: Robot, consistency: Consistency) -> list[Block]:

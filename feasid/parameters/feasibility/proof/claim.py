@@ -83,8 +83,7 @@ class Certificate:
     @files.document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write as JSON, for ``feasid verify``."""
-        text = json.dumps(self.data, indent=1)
-        files.write_atomically(path, text.encode(), overwrite=overwrite)
+        files.write_atomically(path, json.dumps(self.data, indent=1).encode(), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:

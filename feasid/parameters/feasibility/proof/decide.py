@@ -167,8 +167,7 @@ def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> 
     certificate = question.certify_feasible(exact) if given or feasible.contains(point) else None
     if certificate is None:
         return None
-    margin = min(scale.margins(feasible, point).tolist())
-    return ProvedAnswer(certificate, margin, point)
+    return ProvedAnswer(certificate, min(scale.margins(feasible, point).tolist()), point)
 
 
 def _margin_program(
@@ -185,8 +184,7 @@ def _margin_program(
 def _solve_and_prove(
     problem: PresolvedQuestion, scale: Units, reference: Array, solver: solve.Ladder
 ) -> ProvedAnswer:
-    feasible = problem.feasible
-    if not feasible.constraints:
+    if not problem.feasible.constraints:
         return ProvedAnswer(None, np.nan, None)
     prover = InfeasibilityProver(problem, scale)
     program, start, directions = _margin_program(problem, scale, reference)

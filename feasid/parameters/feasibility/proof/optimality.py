@@ -207,8 +207,7 @@ class CentralPath:
         unfelt = right[int((singular > UNFELT * singular.max(initial=0.0)).sum()) :]
         _, _, pivots = linalg.qr(unfelt, mode="economic", pivoting=True)
         directions = np.delete(np.diag(unit), pivots[: len(unfelt)], axis=1)
-        middle = reference[roots]
-        points = (x + share * (middle - x) for share in INWARD)
+        points = (x + share * (reference[roots] - x) for share in INWARD)
         start = next((point for point in points if reduced.contains_strictly(point)), x)
         return cls(
             cones.Quadratic(A, b, directions),

@@ -105,8 +105,7 @@ class MjcfFiles:
             self.fail(
                 "a description given as text cannot include files", element, kind=SecurityError
             )
-        including = self.text(element)
-        for folder in (Path(self.main.path).parent, Path(including.path).parent):
+        for folder in (Path(self.main.path).parent, Path(self.text(element).path).parent):
             path = folder / name
             try:
                 in_folder = path.resolve().is_relative_to(self.folder)

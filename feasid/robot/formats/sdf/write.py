@@ -59,8 +59,7 @@ def patch_sdf(description: Description, changes: Changes) -> bytes:
             inserted: list[str] = []
             inertia = terms.inertia / ratio**2 if ratio else terms.inertia
             if rotor is not None:
-                said = Number.parse(patch.text.content(rotor)).value
-                if said * ratio**2 != terms.inertia:
+                if Number.parse(patch.text.content(rotor)).value * ratio**2 != terms.inertia:
                     patch.content(rotor, [inertia])
             elif terms.inertia:
                 inserted += markup("drake:rotor_inertia", inertia)

@@ -239,38 +239,34 @@ class _UrdfReader:
         )
         if kind == "fixed":
             return joint
-        moves = (self.moving_joint(joint, owner),)
-        return replace(joint, moves=moves, mimic=self.mimic(element, owner))
-
-    def moving_joint(self, joint: _Joint, owner: Owner) -> description.Joint:
-        """Motion of a joint; a note names the link if its axis is normalised."""
-        element = self.single_child(joint.element, "axis", owner)
+        axis = self.single_child(element, "axis", owner)
         direction = np.array([1.0, 0.0, 0.0])
-        if element is not None and joint.type != "floating":
-            direction = np.array([n.value for n in self.numbers(element, "xyz", 3, owner, "1 0 0")])
+        if axis is not None and kind != "floating":
+            direction = np.array([n.value for n in self.numbers(axis, "xyz", 3, owner, "1 0 0")])
             if not direction.any():
-                self.fail("xyz: the axis is zero", element, "xyz", owner)
+                self.fail("xyz: the axis is zero", axis, "xyz", owner)
         length = math.sqrt(float(direction @ direction))
         if abs(length - 1) > AXIS_TOLERANCE:
-            line = (element or joint.element).line
+            line = (axis or element).line
             self.axes[joint.child] = (
-                f"{self.text.path}:{line}: joint {joint.name!r}: the axis has length {length:.6g} "
+                f"{self.text.path}:{line}: joint {name!r}: the axis has length {length:.6g} "
                 f"and was normalised"
             )
-        limits = self.attribute_numbers(joint.element, "limit", owner)
-        if joint.type == "continuous":
+        limits = self.attribute_numbers(element, "limit", owner)
+        if kind == "continuous":
             limits = {k: v for k, v in limits.items() if k not in ("lower", "upper")}
-        dynamics = self.attribute_numbers(joint.element, "dynamics", owner)
-        return description.Joint(
-            joint.name,
-            KINDS[joint.type],
+        dynamics = self.attribute_numbers(element, "dynamics", owner)
+        moving = description.Joint(
+            name,
+            KINDS[kind],
             direction,
             limits=Limits(**limits),
             terms=JointTerms(
                 viscous=dynamics.get("damping", 0.0), coulomb=dynamics.get("friction", 0.0)
             ),
-            place=f"{self.text.path}:{joint.element.line}",
+            place=f"{self.text.path}:{element.line}",
         )
+        return replace(joint, moves=(moving,), mimic=self.mimic(element, owner))
 
     def mimic(
         self, parent: Element, owner: Owner

@@ -257,8 +257,7 @@ class _Reader:
             free += [] if None not in ends and ends[0] > ends[1] else [axis]
         kinds = {(): "fixed", SIX[3:]: "spherical", SIX: "floating"}
         if len(free) == 1:
-            turning = free[0].startswith("rot")
-            kind = "revolute" if turning else "prismatic"
+            kind = "revolute" if free[0].startswith("rot") else "prismatic"
             return UsdJoint(path, kind, free[0], free[0][-1])
         if name != "PhysicsJoint" or tuple(free) not in kinds:
             what = f"free in {', '.join(free)}" if free else f"a {name}"
@@ -341,8 +340,7 @@ class _Reader:
 
     def _gravity(self) -> Array:
         """In the world [m/s^2]."""
-        up = AXES[str(self.geom.GetStageUpAxis(self.stage))]
-        direction, size = -np.array(up), GRAVITY
+        direction, size = -np.array(AXES[str(self.geom.GetStageUpAxis(self.stage))]), GRAVITY
         for prim in self.stage.Traverse():
             if not prim.IsA(self.physics.Scene):
                 continue

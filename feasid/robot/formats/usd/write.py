@@ -156,8 +156,7 @@ def _edit_layer(layer: Any, edits: Sequence[Edit]) -> None:
             prim.SetInfo("apiSchemas", schemas)
         attribute = prim.attributes.get(edit.name)
         if attribute is None:
-            kind = sdf.ValueTypeNames.Find(edit.kind)
-            attribute = sdf.AttributeSpec(prim, edit.name, kind)
+            attribute = sdf.AttributeSpec(prim, edit.name, sdf.ValueTypeNames.Find(edit.kind))
         attribute.default = makers[edit.kind](edit.numbers)
 
 
@@ -238,9 +237,8 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
             continue
         path, kind = layer.add_joint(body)
         if kind in read.INSTANCES:
-            given = terms.get(body.joint, NO_TERMS)
             joint = read.UsdJoint(path, kind, read.INSTANCES[kind])
-            layer.edits += _term_edits(joint, given, NO_TERMS, SI)
+            layer.edits += _term_edits(joint, terms.get(body.joint, NO_TERMS), NO_TERMS, SI)
     for coupling in robot.couplings:
         layer.add_mimic(robot, coupling)
     out = layer.stage.GetRootLayer()
@@ -268,8 +266,7 @@ class _NewLayer:
 
     def define(self, schema: str, parent: Any, name: str) -> Any:
         """A prim below another; a name that is no identifier becomes its display name."""
-        valid = str(read.usd_module("Tf").MakeValidIdentifier(name))
-        path = parent.GetPath().AppendChild(valid)
+        path = parent.GetPath().AppendChild(str(read.usd_module("Tf").MakeValidIdentifier(name)))
         while self.stage.GetPrimAtPath(path):
             path = path.ReplaceName(f"{path.name}_")
         kind = getattr(self.geom, schema, None) or getattr(self.physics, schema)
@@ -305,8 +302,7 @@ class _NewLayer:
     def add_mass(self, body: Any, new: NewInertial | None) -> None:
         """Mass, centre of mass and inertia of a body."""
         if new is not None:
-            com = np.array(new.com)
-            self.edits += _mass_edits(str(body.GetPath()), new, np.eye(3), com, SI)
+            self.edits += _mass_edits(str(body.GetPath()), new, np.eye(3), np.array(new.com), SI)
 
     def add_shape(self, link: Any, name: str, drawing: Drawing, shape: Shape) -> None:
         """A primitive; what collides is not drawn."""
@@ -338,7 +334,17 @@ class _NewLayer:
         prim = self.joints[body.joint] = joint.GetPrim()
         joint.CreateBody0Rel().SetTargets([self.bodies[body.parent]])
         joint.CreateBody1Rel().SetTargets([self.bodies[body.name]])
-        letter, turn = ("X", np.eye(3)) if axis is None else _frame_on_axis(axis)
+        letter, turn = "X", np.eye(3)
+        if axis is not None:  # the nearest of X, Y and Z, and a rotation from it to the axis
+            k = int(np.abs(axis).argmax())
+            letter = "XYZ"[k]
+            start, half = np.array(read.AXES[letter]), np.eye(3)
+            if start @ axis < 0:  # first half a turn about another axis
+                half = np.diag(np.where(np.arange(3) == (k + 1) % 3, 1.0, -1.0))
+            middle = half @ start
+            cross = inertia.skew(np.cross(middle, axis))
+            shortest_turn = np.eye(3) + cross + cross @ cross / (1.0 + float(middle @ axis))
+            turn = shortest_turn @ half
         frames = ((body.rotation @ place + body.position, body.rotation @ turn), (place, turn))
         for end, (point, rotation) in enumerate(frames):
             quaternion = map(float, to_quaternion(rotation))
@@ -378,15 +384,3 @@ class _NewLayer:
         prim.CreateRelationship(f"{read.MIMIC}referenceJoint").SetTargets(
             [self.joints[leader].GetPath()]
         )
-
-
-def _frame_on_axis(axis: Array) -> tuple[str, Array]:
-    """The nearest of X, Y and Z, and a rotation from it to the axis."""
-    k = int(np.abs(axis).argmax())
-    start, half = np.array(read.AXES["XYZ"[k]]), np.eye(3)
-    if start @ axis < 0:  # first half a turn about another axis
-        half = np.diag(np.where(np.arange(3) == (k + 1) % 3, 1.0, -1.0))
-    end = half @ start
-    cross = inertia.skew(np.cross(end, axis))
-    shortest_turn = np.eye(3) + cross + cross @ cross / (1.0 + float(end @ axis))
-    return "XYZ"[k], shortest_turn @ half
