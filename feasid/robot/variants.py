@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arguments import checked
-from feasid.core.arrays import Array, require_finite
+from feasid.core.arrays import require_finite
 from feasid.core.errors import InputError, UnsupportedJointError
 from feasid.robot.bodies import Body, Member, place_member
 from feasid.robot.couplings import Coupling
@@ -31,45 +31,37 @@ def with_axis_frames(robot: Robot) -> Robot:
     Axes of frames keep their directions; inertial parameters, rotors and the load model follow.
     A frame that is on its axis stays where it is.
     """
-    shifts = {b.name: _nearest_axis_point(b) for b in robot.bodies}
-    base = np.zeros(3)
-    bodies = tuple(
-        _with_frame_shift(b, shifts[b.name], shifts.get(b.parent or "", base)) for b in robot.bodies
-    )
+    shifts, bodies = {"": np.zeros(3)}, []
+    for body in robot.bodies:
+        shift = np.zeros(3)  # where the axis is nearest to the body's origin, in its frame [m]
+        if body.dof == 1 and body.motion[:3].any():
+            w, v = body.motion[:3, 0], body.motion[3:, 0]
+            if abs(float(w @ v)) > SCREW_TOLERANCE * max(1.0, float(np.linalg.norm(v))):
+                raise UnsupportedJointError(
+                    f"joint {body.joint!r} is helical, which URDF does not have", joint=body.joint
+                )
+            shift = np.asarray(np.cross(w, v) / (w @ w))
+        motion = body.motion.copy()
+        if shift.any():
+            motion[3:] += np.cross(motion[:3].T, shift).T
+            motion[3:][np.abs(motion[3:]) < SCREW_TOLERANCE] = 0.0
+        ten, rotor, of_parent = body.inertial, body.rotor, shifts[body.parent or ""]
+        links = body.members or ((Member(body.name, inertial=ten),) if shift.any() else ())
+        moved = replace(
+            body,
+            position=body.position + body.rotation @ shift - of_parent,
+            motion=motion,
+            inertial=None if ten is None else change_frame(np.eye(3), -shift) @ ten,
+            rotor=None if rotor is None else replace(rotor, position=rotor.position - of_parent),
+            members=tuple(place_member(m, np.eye(3), -shift) for m in links),
+        )
+        shifts[body.name] = shift
+        bodies.append(moved)
     load = robot.load_model
     if load is not None:
         moves = [change_frame(np.eye(3), -shifts[b.name]) for b in robot.bodies]
         load = np.array([m @ row for m, row in zip(moves, load, strict=True)])
-    return replace(robot, bodies=bodies, load_model=load, source=None)
-
-
-def _nearest_axis_point(body: Body) -> Array:
-    """Where the joint's axis is nearest to the body's origin, in the body's frame [m]."""
-    if body.dof != 1 or not body.motion[:3].any():
-        return np.zeros(3)
-    w, v = body.motion[:3, 0], body.motion[3:, 0]
-    if abs(float(w @ v)) > SCREW_TOLERANCE * max(1.0, float(np.linalg.norm(v))):
-        raise UnsupportedJointError(
-            f"joint {body.joint!r} is helical, which URDF does not have", joint=body.joint
-        )
-    return np.asarray(np.cross(w, v) / (w @ w))
-
-
-def _with_frame_shift(body: Body, shift: Array, of_parent: Array) -> Body:
-    motion = body.motion.copy()
-    if shift.any():
-        motion[3:] += np.cross(motion[:3].T, shift).T
-        motion[3:][np.abs(motion[3:]) < SCREW_TOLERANCE] = 0.0
-    ten, rotor = body.inertial, body.rotor
-    links = body.members or ((Member(body.name, inertial=ten),) if shift.any() else ())
-    return replace(
-        body,
-        position=body.position + body.rotation @ shift - of_parent,
-        motion=motion,
-        inertial=None if ten is None else change_frame(np.eye(3), -shift) @ ten,
-        rotor=None if rotor is None else replace(rotor, position=rotor.position - of_parent),
-        members=tuple(place_member(m, np.eye(3), -shift) for m in links),
-    )
+    return replace(robot, bodies=tuple(bodies), load_model=load, source=None)
 
 
 PARALLEL = 1e-6  #: Largest sine of the angle between the axes of a shoulder and an elbow.

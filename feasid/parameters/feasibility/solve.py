@@ -198,8 +198,18 @@ def solve(program: Program, solver: Any, *, squared: bool = False, **settings: A
             solver, ignore_dpp=arrays, solver_opts=settings
         )
         raw = chain.solve_via_data(problem, data, False, False, settings)
-        # The solver's last iterate is left in the problem's variables.
-        status, iterate = _keep_iterate(chain.solver.name(), raw)
+        # The solver's own status, and its result with one under which CVXPY keeps the last iterate.
+        status, iterate = "", raw
+        if chain.solver.name() == "SCS":
+            status, value = str(raw["info"]["status"]), raw["info"]["status_val"]
+            solved_or_inaccurate = 1 if value == 1 else 2
+            iterate = {**raw, "info": {**raw["info"], "status_val": solved_or_inaccurate}}
+        elif chain.solver.name() == "CLARABEL":
+            status = str(raw.status)
+            names = ("x", "s", "z", "obj_val", "iterations", "solve_time")
+            status_of_cvxpy = status if status == "Solved" else "AlmostSolved"
+            fields = {name: getattr(raw, name) for name in names}
+            iterate = SimpleNamespace(status=status_of_cvxpy, **fields)
         problem.unpack_results(iterate, chain, inverse)
     scale, stats = 1.0, problem.solver_stats
     if squared:
@@ -214,20 +224,6 @@ def solve(program: Program, solver: Any, *, squared: bool = False, **settings: A
         time.perf_counter() - began,
         tuple(scale * np.ravel(np.asarray(c.dual_value, np.float64)) for c in program.convex),
     )
-
-
-def _keep_iterate(solver: str, raw: Any) -> tuple[str, Any]:
-    """A solver's own status, and its result with a status under which CVXPY keeps the iterate."""
-    if solver == "SCS":
-        info = raw["info"]
-        kept = 1 if info["status_val"] == 1 else 2  # solved, or inaccurate
-        return str(info["status"]), {**raw, "info": {**info, "status_val": kept}}
-    if solver == "CLARABEL":
-        status = str(raw.status)
-        names = ("x", "s", "z", "obj_val", "iterations", "solve_time")
-        kept_as = status if status == "Solved" else "AlmostSolved"
-        return status, SimpleNamespace(status=kept_as, **{n: getattr(raw, n) for n in names})
-    return "", raw
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ coefficients of several drives on one joint, and of motors that move several joi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -326,21 +326,6 @@ class Coefficients:
 
     # -- the sweep from base to tips ---------------------------------------------------------
 
-    def _joint_coefficients(self) -> Iterator[tuple[echelons.JointNullspace, JointCoefficients]]:
-        """Coefficients of each joint's dependent parameters, scaled, parents first."""
-        parents = self.echelon.run.robot.parents
-        waiting = np.bincount([p for p in parents if p >= 0], minlength=len(parents))
-        coefficients: dict[int, JointCoefficients] = {}
-        for i, p in enumerate(parents):
-            column = self._coefficients_at_joint(i, p, coefficients[p] if p >= 0 else None)
-            if waiting[i]:
-                coefficients[i] = column
-            if p >= 0:
-                waiting[p] -= 1
-                if not waiting[p]:
-                    del coefficients[p]
-            yield self.joint_nullspaces[i], column
-
     def _coefficients_at_joint(
         self, i: int, parent_index: int, parent_coefficients: JointCoefficients | None
     ) -> JointCoefficients:
@@ -381,7 +366,18 @@ class Coefficients:
         row = np.zeros(self.echelon.run.robot.size, dtype=np.int32)
         row[self.independent] = np.arange(len(self.independent))
         parts: dict[int, tuple[npt.NDArray[np.int32], Array]] = {}
-        for block, column in self._joint_coefficients():
+        # Coefficients of each joint's dependent parameters, kept as long as a child waits for them.
+        parents = self.echelon.run.robot.parents
+        waiting = np.bincount([p for p in parents if p >= 0], minlength=len(parents))
+        coefficients: dict[int, JointCoefficients] = {}
+        for i, (block, p) in enumerate(zip(self.joint_nullspaces, parents, strict=True)):
+            column = self._coefficients_at_joint(i, p, coefficients[p] if p >= 0 else None)
+            if waiting[i]:
+                coefficients[i] = column
+            if p >= 0:
+                waiting[p] -= 1
+                if not waiting[p]:
+                    del coefficients[p]
             for k, lead in enumerate(block.columns[block.dependent].tolist()):
                 entries = np.flatnonzero(column.values[:, k])
                 parts[lead] = row[column.rows[entries]], column.values[entries, k]

@@ -69,10 +69,24 @@ def rational_rotation(rotation: Array, what: str) -> list[list[Fraction]]:
     Either its entries have small denominators, or it is such a matrix turned by a small angle,
     as when a right angle is off by 1e-7.
     """
-    exact = _orthogonal(rotation, MAX_DENOMINATOR)
+    exact, coarse = _orthogonal(rotation, MAX_DENOMINATOR), None
     if exact is None or _rotation_distance(exact, rotation) > ROUNDING:
-        coarse = _orthogonal(rotation, MAX_COARSE_DENOMINATOR)
-        exact = None if coarse is None else _turn_by_small_angle(coarse, rotation)
+        exact, coarse = None, _orthogonal(rotation, MAX_COARSE_DENOMINATOR)
+    if coarse is not None:
+        small = np.array([[float(v) for v in row] for row in coarse]).T @ rotation
+        twice = small - small.T
+        sines = np.array([twice[2, 1], twice[0, 2], twice[1, 0]]) / 2
+        size = float(np.linalg.norm(sines))
+        if 0 < size < MAX_TILT:  # the angle that leads from the coarse matrix to this one
+            half = (np.tan(np.arcsin(size) / 2) / size * sines).tolist()
+            x, y, z = (printed_decimal(h) if abs(h) > ROUNDING else Fraction(0) for h in half)
+            n = 1 + x * x + y * y + z * z
+            turn = [
+                [(1 + x * x - y * y - z * z) / n, 2 * (x * y - z) / n, 2 * (x * z + y) / n],
+                [2 * (x * y + z) / n, (1 - x * x + y * y - z * z) / n, 2 * (y * z - x) / n],
+                [2 * (x * z - y) / n, 2 * (y * z + x) / n, (1 - x * x - y * y + z * z) / n],
+            ]
+            exact = matrix_product(coarse, turn)
     if exact is None or _rotation_distance(exact, rotation) > ROUNDING:
         raise NotRational(f"{what} is not a rotation matrix of rationals")
     return exact
@@ -89,27 +103,6 @@ def _orthogonal(rotation: Array, denominator: int) -> list[list[Fraction]] | Non
 
 def _rotation_distance(exact: list[list[Fraction]], rotation: Array) -> float:
     return float(np.abs(np.array([[float(v) for v in row] for row in exact]) - rotation).max())
-
-
-def _turn_by_small_angle(
-    coarse: list[list[Fraction]], rotation: Array
-) -> list[list[Fraction]] | None:
-    """The coarse matrix turned by the small angle that leads to this one."""
-    small = np.array([[float(v) for v in row] for row in coarse]).T @ rotation
-    twice = small - small.T
-    sines = np.array([twice[2, 1], twice[0, 2], twice[1, 0]]) / 2
-    size = float(np.linalg.norm(sines))
-    if not 0 < size < MAX_TILT:
-        return None
-    half = np.tan(np.arcsin(size) / 2) / size * sines
-    x, y, z = (printed_decimal(float(h)) if abs(h) > ROUNDING else Fraction(0) for h in half)
-    n = 1 + x * x + y * y + z * z
-    turn = [
-        [(1 + x * x - y * y - z * z) / n, 2 * (x * y - z) / n, 2 * (x * z + y) / n],
-        [2 * (x * y + z) / n, (1 - x * x + y * y - z * z) / n, 2 * (y * z - x) / n],
-        [2 * (x * z - y) / n, 2 * (y * z + x) / n, (1 - x * x - y * y + z * z) / n],
-    ]
-    return matrix_product(coarse, turn)
 
 
 def screw_size(screw: Array) -> float:

@@ -79,27 +79,23 @@ def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding
         return Binding(
             (f"{what} in the file were not compared with anything: pass --beta or --log",)
         )
-    bindings = [_bind_one(certificate, holding) for holding in some]
+    bindings = []
+    for holding in some:
+        binding, question = _compare(certificate, holding), holding.question
+        fewer = len(certificate.data["matrix"]) != len(question.rows)
+        dropped: tuple[int, ...] = ()  # equations that the others imply
+        if binding.refused and fewer and not bound:
+            dropped = PresolvedQuestion.from_question(question).redundant_rows
+        if dropped:
+            which = (
+                f"equations {', '.join(map(str, dropped))} agree with the others within rounding"
+            )
+            about = f"{holding.about}, of which {which},"
+            reduced = replace(holding, question=question.without_equations(dropped), about=about)
+            comparison = _compare(certificate, reduced)
+            binding = binding if comparison.refused else comparison
+        bindings.append(binding)
     return min(bindings, key=lambda binding: len(binding.refused))
-
-
-def _bind_one(certificate: Certificate, holding: HeldStatement) -> Binding:
-    """Compare with one statement, with all its equations or without those that others imply."""
-    comparison = _compare(certificate, holding)
-    if not comparison.refused or holding.data is not None:
-        return comparison
-    question = holding.question
-    if len(certificate.data["matrix"]) == len(question.rows):
-        return comparison
-    dropped = PresolvedQuestion.from_question(question).redundant_rows
-    if not dropped:
-        return comparison
-    some = ", ".join(map(str, dropped))
-    about = f"{holding.about}, of which equations {some} agree with the others within rounding,"
-    partial_comparison = _compare(
-        certificate, replace(holding, question=question.without_equations(dropped), about=about)
-    )
-    return comparison if partial_comparison.refused else partial_comparison
 
 
 def _compare(certificate: Certificate, holding: HeldStatement) -> Binding:

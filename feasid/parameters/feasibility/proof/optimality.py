@@ -304,16 +304,12 @@ def _blocks_on_faces(
 
 def _restrict_to_face(block: Block, Q: Array) -> Block:
     """``Q' C(x) Q``, without the rounding of zeros."""
-
-    def restrict_matrices(matrices: Array) -> Array:
-        reduced = np.asarray(Q.T @ matrices @ Q)
-        size = np.abs(Q).T @ np.abs(matrices) @ np.abs(Q)
-        least = facial_reduction.ROUNDED_ZERO * size.max(axis=(-2, -1), keepdims=True)
-        return np.where(np.abs(reduced) > least, reduced, 0.0)
-
-    return replace(
-        block, basis=restrict_matrices(block.basis), constant=restrict_matrices(block.constant)
-    )
+    matrices = np.concatenate([block.constant[None], block.basis])
+    reduced = np.asarray(Q.T @ matrices @ Q)
+    size = np.abs(Q).T @ np.abs(matrices) @ np.abs(Q)
+    least = facial_reduction.ROUNDED_ZERO * size.max(axis=(-2, -1), keepdims=True)
+    reduced = np.where(np.abs(reduced) > least, reduced, 0.0)
+    return replace(block, basis=reduced[1:], constant=reduced[0])
 
 
 # -- ranges of linear forms ------------------------------------------------------------------------

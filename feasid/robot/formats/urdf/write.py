@@ -63,7 +63,29 @@ def patch_urdf(description: Description, changes: Changes) -> bytes:
                 value = getattr(terms, field)
                 if value or attribute in element.attributes:
                     patch.numbers(element, attribute, [value])
-    _add_extensions(patch, urdf.text.root, changes.extras)
+    root, extensions = urdf.text.root, changes.extras.extensions
+    if not extensions:
+        return patch.apply()
+    # Extension elements at the end; numbers of Drake's that are there are replaced.
+    remaining = dict(changes.extras.armatures)
+    if "drake" in extensions:
+        for transmission in root.all("transmission"):
+            driven, actuator = (transmission.find(tag) for tag in ("joint", "actuator"))
+            name = "" if driven is None else driven.attributes.get("name", "")
+            if actuator is not None and name in remaining:
+                gear, rotor = map(actuator.find, ("drake:gear_ratio", "drake:rotor_inertia"))
+                ratio = 1.0 if gear is None else float(gear.attributes.get("value", "1"))
+                inertia = remaining.pop(name) / ratio**2
+                if rotor is not None:
+                    patch.numbers(rotor, "value", [inertia])
+                    continue
+                lines = markup("drake:gear_ratio", value=1.0) if gear is None else []
+                patch.insert_first(actuator, lines + markup("drake:rotor_inertia", value=inertia))
+        patch.add_missing_attributes(root, DRAKE)
+    has = root.find("mujoco") is not None
+    missing = tuple(x for x in extensions if not (x == "mujoco" and has))
+    if lines := extension_lines(Extras(armatures=remaining, extensions=missing)):
+        patch.insert_last(root, lines)
     return patch.apply()
 
 
@@ -102,35 +124,6 @@ def _inertial_lines(new: NewInertial) -> list[str]:
 
 def _dynamics_lines(terms: JointTerms) -> list[str]:
     return markup("dynamics", **{k: getattr(terms, field) for k, field in DYNAMICS.items()})
-
-
-# -- extension elements ---------------------------------------------------------------------------
-
-
-def _add_extensions(patch: Patch, root: Element, extras: Extras) -> None:
-    """Extension elements at the end; numbers of Drake's that are there are replaced."""
-    if not extras.extensions:
-        return
-    remaining = dict(extras.armatures)
-    if "drake" in extras.extensions:
-        for transmission in root.all("transmission"):
-            joint, actuator = (transmission.find(tag) for tag in ("joint", "actuator"))
-            name = "" if joint is None else joint.attributes.get("name", "")
-            if actuator is not None and name in remaining:
-                gear, rotor = map(actuator.find, ("drake:gear_ratio", "drake:rotor_inertia"))
-                ratio = 1.0 if gear is None else float(gear.attributes.get("value", "1"))
-                inertia = remaining.pop(name) / ratio**2
-                if rotor is not None:
-                    patch.numbers(rotor, "value", [inertia])
-                    continue
-                lines = markup("drake:gear_ratio", value=1.0) if gear is None else []
-                patch.insert_first(actuator, lines + markup("drake:rotor_inertia", value=inertia))
-        patch.add_missing_attributes(root, DRAKE)
-    has = root.find("mujoco") is not None
-    wanted = [x for x in extras.extensions if not (x == "mujoco" and has)]
-    lines = extension_lines(Extras(armatures=remaining, extensions=tuple(wanted)))
-    if lines:
-        patch.insert_last(root, lines)
 
 
 def extension_lines(extras: Extras) -> list[str]:
