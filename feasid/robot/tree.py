@@ -81,15 +81,14 @@ class KinematicTree:
         InputError
             With the closest name.
         """
-        try:
-            return self.joints.index(joint)
-        except ValueError:
+        if joint not in self.joints:
             hint = did_you_mean(joint, self.joints)
             raise InputError(
                 f"robot {self.name!r} has no joint {joint!r}{hint}; its joints: "
                 f"{', '.join(self.joints)}",
                 joint=joint,
-            ) from None
+            )
+        return self.joints.index(joint)
 
     def pose(
         self, positions: Mapping[str, npt.ArrayLike] | None = None

@@ -93,9 +93,8 @@ class Anchor:
 
     def repair(self, delta: Array) -> Array:
         """The nearest strictly feasible point on the way from `delta` to the anchor."""
-        if self.feasible.contains_strictly(delta):
-            return delta
-        return nearest_inside(self.feasible, delta, self.delta)
+        inside = self.feasible.contains_strictly(delta)
+        return delta if inside else nearest_inside(self.feasible, delta, self.delta)
 
 
 def nearest_inside(feasible: FeasibleSet, point: Array, anchor: Array) -> Array:

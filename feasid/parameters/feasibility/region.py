@@ -197,10 +197,8 @@ class Region:
     @cached_property
     def _prover_without_limits(self) -> RangeEndProver:
         """The region without the limits on sizes, which come last."""
-        linear = self.feasible.linear[: self.own]
-        question = Question.from_doubles(
-            self.robot, replace(self.feasible, linear=linear), self.K, None
-        )
+        feasible = replace(self.feasible, linear=self.feasible.linear[: self.own])
+        question = Question.from_doubles(self.robot, feasible, self.K, None)
         return RangeEndProver(question, self._exact_data, self.budget, self.scale.blocks, {})
 
     @cached_property

@@ -34,14 +34,13 @@ from feasid.parameters.identifiability.parameters import (
     NEVER,
     IdentifiedParameters,
 )
-from feasid.parameters.identifiability.recursion import Recursion
 from feasid.parameters.identifiability.rounding import RoundedNumber, choose_rounding
 from feasid.parameters.identifiability.rounding import with_exact_geometry as with_exact_geometry
 from feasid.robot.description import Robot, find_link
 from feasid.robot.dynamics.regressor import regressor
 from feasid.robot.formats.load import load_robot
 from feasid.robot.inertia import SYMBOLS, change_frame
-from feasid.robot.known import Equality, Index, Known, Unknowns, equalities
+from feasid.robot.known import Index, Known, Unknowns, equalities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,31 +48,6 @@ if TYPE_CHECKING:
 
 
 MAX_ROUNDINGS_SPELLED = 4  #: Roundings that are spelled out in a sentence.
-
-
-def echelon_form(
-    recursion: Recursion, order: str | Sequence[str], given_columns: Sequence[Equality]
-) -> Coefficients:
-    """The echelon form in this order of preference."""
-    if isinstance(order, str) and order not in ("left", "paper"):
-        hint = did_you_mean(order, ("left", "paper"))
-        raise InputError(f"order {order!r} is not known{hint}: 'left', 'paper' or names")
-    if not recursion.robot.is_tree and (recursion.measured is not None or recursion.held):
-        raise InputError(
-            f"the joints of robot {recursion.robot.name!r} are coupled or in loops: "
-            "measured= and held= are for robots whose joints move by themselves"
-        )
-    within = views.PAPER_SYMBOLS if order == "paper" else None
-    if not isinstance(order, str) and sorted(order) == sorted(views.PAPER_SYMBOLS):
-        within = tuple(order)
-    if given_columns or not recursion.robot.is_tree:
-        unknowns = Unknowns.from_equalities(recursion.robot.size, given_columns)
-        return RestrictedCoefficients(
-            Echelon(recursion), unknowns, _preferred_order(recursion.robot, order, within)
-        )
-    if within is not None or isinstance(order, str):
-        return Coefficients(Echelon(recursion, within))
-    return ReorderedCoefficients(Echelon(recursion), _preferred_order(recursion.robot, order, None))
 
 
 def _preferred_order(
@@ -379,7 +353,28 @@ def base_parameters(
     rounding = choose_rounding(robot, snap)
     exact, changes = with_exact_geometry(robot, rounding)
     run = experiment.recursion(exact)
-    coefficients = echelon_form(run, order, equalities(robot, known, equal, mirrored))
+    if isinstance(order, str) and order not in ("left", "paper"):
+        hint = did_you_mean(order, ("left", "paper"))
+        raise InputError(f"order {order!r} is not known{hint}: 'left', 'paper' or names")
+    if not run.robot.is_tree and (run.measured is not None or run.held):
+        raise InputError(
+            f"the joints of robot {run.robot.name!r} are coupled or in loops: "
+            "measured= and held= are for robots whose joints move by themselves"
+        )
+    within = views.PAPER_SYMBOLS if order == "paper" else None
+    if not isinstance(order, str) and sorted(order) == sorted(views.PAPER_SYMBOLS):
+        within = tuple(order)
+    given_columns = equalities(robot, known, equal, mirrored)
+    coefficients: Coefficients
+    if given_columns or not run.robot.is_tree:
+        unknowns = Unknowns.from_equalities(run.robot.size, given_columns)
+        columns = _preferred_order(run.robot, order, within)
+        coefficients = RestrictedCoefficients(Echelon(run), unknowns, columns)
+    elif within is not None or isinstance(order, str):
+        coefficients = Coefficients(Echelon(run, within))
+    else:
+        columns = _preferred_order(run.robot, order, None)
+        coefficients = ReorderedCoefficients(Echelon(run), columns)
     base = BaseParameters(robot, coefficients, changes, rounding, experiment)
     base.check  # noqa: B018  (raises)
     return base

@@ -185,14 +185,9 @@ class ForwardModel:
         out = np.zeros((self.robot.axes, count * (dof + 1)))
         for first in range(0, out.shape[1], CHUNK):
             part = slice(first, first + CHUNK)
-            chunk = [np.ascontiguousarray(x[:, part]) for x in motion]
-            newton_euler(
-                self._tree,
-                self.robot.gravity,
-                (chunk[0], chunk[1], chunk[2]),
-                self.robot.values,
-                out[:, part],
-            )
+            x, dx, ddx = (np.ascontiguousarray(m[:, part]) for m in motion)
+            values = self.robot.values
+            newton_euler(self._tree, self.robot.gravity, (x, dx, ddx), values, out[:, part])
         tau = (coupled.A.T @ out).reshape(dof, dof + 1, count)
         mass = np.ascontiguousarray((tau[:, 1:] - tau[:, :1]).transpose(2, 0, 1))
         places = np.arange(dof)

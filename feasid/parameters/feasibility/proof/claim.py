@@ -131,8 +131,7 @@ def certificate_name(name: str) -> str:
     The alias is the start of the name, escaped, with a digest of the whole, so that two names never
     share one; a name that looks like an alias gets one, too.
     """
-    short = len(name) <= checker.LONGEST_NAME
-    if short and name.isprintable() and not ALIAS.fullmatch(name):
+    if len(name) <= checker.LONGEST_NAME and name.isprintable() and not ALIAS.fullmatch(name):
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{ascii(name)[1:-1][:NAME_START]}~{digest[:16]}"

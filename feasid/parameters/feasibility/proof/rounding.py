@@ -102,7 +102,15 @@ def complete_multipliers(
     """
     out, remainders = dict(Z), list(left)
     owned: set[int] = set()
-    for k in _most_definite_first(feasible, out, units):
+    order = list(range(len(feasible.blocks)))
+    shared = Counter(j for b in feasible.blocks if b.role != "asked" for j in b.columns.tolist())
+    if max(shared.values(), default=0) > 1:  # of tied bodies, the one with most room comes first
+        room = dict.fromkeys(order, 0.0)
+        for k in room.keys() & out.keys():
+            M = np.array(out[k], dtype=np.float64)
+            room[k] = float(np.linalg.eigvalsh(M * np.outer(units[k], units[k]))[0])
+        order.sort(key=lambda k: -room[k])
+    for k in order:
         block = feasible.blocks[k]
         columns = block.columns.tolist()
         if block.role == "asked" or not owned.isdisjoint(columns):
@@ -130,24 +138,6 @@ def complete_multipliers(
         remainders[columns[0]] += (share - old) * c
         out[k] = [[share]]
     return out, remainders
-
-
-def _most_definite_first(
-    feasible: FeasibleSet, Z: Mapping[int, Exact], units: Sequence[Array]
-) -> list[int]:
-    """Places of the blocks; of those of tied bodies, the one with most room for a change first."""
-    places = list(range(len(feasible.blocks)))
-    shared = Counter(j for b in feasible.blocks if b.role != "asked" for j in b.columns.tolist())
-    if max(shared.values(), default=0) < 2:
-        return places
-
-    def room(k: int) -> float:
-        if k not in Z:
-            return 0.0
-        M = np.array(Z[k], dtype=np.float64)
-        return float(np.linalg.eigvalsh(M * np.outer(units[k], units[k]))[0])
-
-    return sorted(places, key=lambda k: -room(k))
 
 
 # -- points of the dual problem of data ------------------------------------------------------------

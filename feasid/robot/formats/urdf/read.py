@@ -172,12 +172,8 @@ class _UrdfReader:
                 f"{children[0].line}, counts, as in other readers"
             )
         elif len(children) > 1:
-            self.fail(
-                f"a second <{tag}>; the first is on line {children[0].line}",
-                children[1],
-                None,
-                owner,
-            )
+            what = f"a second <{tag}>; the first is on line {children[0].line}"
+            self.fail(what, children[1], None, owner)
         return children[0] if children else None
 
     def attribute_numbers(self, parent: Element, tag: str, owner: Owner) -> dict[str, float]:
