@@ -174,9 +174,15 @@ class PresolvedQuestion:
     def refute(self) -> Certificate | None:
         """The proof that given values contradict each other or violate a constraint, if they do."""
         for i, error in self.wrong:
-            parts = self._reduce_by_kept_equations(i)
+            # The equation minus the nearest combination of the kept ones.
+            parts, coefficients = {i: Fraction(1)}, self.question.reduced_rows[i][0]
+            row = np.array([float(coefficients.get(j, 0)) for j in self.elimination.roots.tolist()])
+            if i not in self.kept and len(self.K) and row.any():
+                shares = np.linalg.lstsq(self.K.T, row, rcond=None)[0]
+                parts |= {k: -simplest_number(c) for k, c in zip(self.kept, shares, strict=True)}
             sign = -1 if error > 0 else 1
-            dual = self.lift_multipliers({k: sign * v for k, v in parts.items()}, {})
+            y = {k: sign * part for k, part in parts.items() if abs(part) > NO_PART}
+            dual = self.lift_multipliers(y, {})
             certificate = self.question.certify_infeasible(dual)
             if certificate is not None:
                 return certificate
@@ -213,21 +219,6 @@ class PresolvedQuestion:
         for j, (row, value) in question.elimination.solved.items():
             point[j] = value + combine(row, point)
         return point
-
-    def _reduce_by_kept_equations(self, i: int) -> dict[int, Fraction]:
-        """Equation i minus the nearest combination of the kept ones."""
-        out = {i: Fraction(1)}
-        if i in self.kept or not len(self.K):
-            return out
-        place = {int(j): k for k, j in enumerate(self.elimination.roots)}
-        row = np.zeros(len(place))
-        for j, c in self.question.reduced_rows[i][0].items():
-            if j in place:
-                row[place[j]] = float(c)
-        if row.any():
-            parts = np.linalg.lstsq(self.K.T, row, rcond=None)[0]
-            out.update({k: -simplest_number(c) for k, c in zip(self.kept, parts, strict=True) if c})
-        return {k: c for k, c in out.items() if abs(c) > NO_PART}
 
 
 Active = list[tuple[int, Row, Fraction]]
