@@ -122,17 +122,15 @@ def motion_from_signals(
         run, left_out = process_stretch(t, values, stretch, how, mask)
         runs += run
         excluded += left_out
-    notes += choice + _derivation_notes(raw, how)
     if raw.temperature is not None:
         warmth = smooth_temperatures(t, raw.temperature, run_labels(df, raw.layout.run)[0])
         runs = [replace(run, temperature=warmth[run.rows]) for run in runs]
+    lacking: list[Note] = []
     if law := options["friction_per_kelvin"]:
         runs, lacking = at_one_temperature(runs, law, raw.layout.coordinates)
-        notes += lacking
     if not runs:
         raise _shortage([len(s.rows) for s in stretches], how, mask)
-    if frequency is not None:
-        notes += _rest_notes(runs, raw.layout.coordinates)
+    notes += [*choice, *lacking, *_derivation_notes(raw, how, runs)]
     head = raw.layout.coordinates, tuple(runs), frequency, as_notes(notes), tuple(excluded), len(df)
     return Motion(*head, options["filtering"])
 
@@ -232,7 +230,7 @@ def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
 # -- reporting ------------------------------------------------------------------------------------
 
 
-def _derivation_notes(raw: Signals, how: SignalProcessing) -> list[Note]:
+def _derivation_notes(raw: Signals, how: SignalProcessing, runs: Sequence[Run]) -> list[Note]:
     notes = []
     derived = how.cutoff is not None or not how.complete
     biased = {"biased": True} if how.filtering == "signals" and derived else {}
@@ -256,12 +254,10 @@ def _derivation_notes(raw: Signals, how: SignalProcessing) -> list[Note]:
     else:
         origin = "measured velocities" if "dq" in raw.values else "positions"
         notes.append(Note(f"accelerations: central differences of the {origin}", "accelerations"))
+    still = np.mean(np.concatenate([run.dq == 0 for run in runs]), axis=0)
+    shares = zip(raw.layout.coordinates, still, strict=True)
+    resting = [f"{joint} ({share:.0%})" for joint, share in shares if share >= 0.01]
+    if resting and how.cutoff is not None:
+        text = f"at rest, velocity set to zero: {', '.join(resting)}"
+        notes.append(Note(text, "rest", joints=resting))
     return notes
-
-
-def _rest_notes(runs: Sequence[Run], names: Sequence[str]) -> list[Note]:
-    samples = sum(len(run) for run in runs)
-    still = sum((run.dq == 0).sum(axis=0) for run in runs) / max(samples, 1)
-    resting = [f"{n} ({s:.0%})" for n, s in zip(names, still, strict=True) if s >= 0.01]
-    text = f"at rest, velocity set to zero: {', '.join(resting)}"
-    return [Note(text, "rest", joints=resting)] if resting else []

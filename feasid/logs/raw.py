@@ -57,7 +57,11 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
         q = values["q"]
         finite = np.flatnonzero(np.isfinite(q).all(axis=1))
         rows = finite[:: max(1, len(finite) // CHECKED)]
-        expected = _joint_coordinates(robot, q[rows])
+        if robot.closure is None:
+            expected = robot.coupling_map.positions(q[rows].T)
+        else:
+            solutions, closed = robot.closure.solve_by_continuation(q[rows].T)
+            expected = np.where(closed, solutions, np.nan)
         offs = {
             j: _follower_deviation(robot, j, x[rows], expected[others[j]], rows)
             for j, x in columns.items()
@@ -84,14 +88,6 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
                 Note(f"the torque of joint {joint!r} acts on the joints that it follows", "follows")
             )
     return notes
-
-
-def _joint_coordinates(robot: Robot, s: Array) -> Array:
-    """Joint coordinates (axes, N) of independent ones (N, dof); NaN where loops do not close."""
-    if robot.closure is None:
-        return robot.coupling_map.positions(s.T)
-    q, closed = robot.closure.solve_by_continuation(s.T)
-    return np.where(closed, q, np.nan)
 
 
 def _follower_deviation(robot: Robot, joint: str, q: Array, expected: Array, rows: Rows) -> float:
@@ -400,6 +396,12 @@ def absurdly_large(values: Array) -> Mask:
     return np.asarray(np.isfinite(values) & (np.abs(values) > LARGEST))
 
 
+QUANTITIES = {**naming.WORDS, si.COMMAND: "command", si.TEMPERATURE: "temperature", "t": "time"}
+
+TICKS = ("tick", "ticks", "count", "counts", "cnt", "inc", "increments", "pulses", "lsb")
+"""Units of encoders; the factor is one turn over the number of counts per turn."""
+
+
 def _check_units(
     layout: naming.ColumnLayout, said: Iterable[Note], units: Mapping[str, Any], effort: str
 ) -> None:
@@ -422,28 +424,19 @@ def _check_units(
             wrong[key] = column, unit
         elif column in unknown:
             wrong[key] = column, unknown[column]
-    if wrong:
-        raise _unit_error(layout, wrong)
-
-
-QUANTITIES = {**naming.WORDS, si.COMMAND: "command", si.TEMPERATURE: "temperature", "t": "time"}
-
-TICKS = ("tick", "ticks", "count", "counts", "cnt", "inc", "increments", "pulses", "lsb")
-"""Units of encoders; the factor is one turn over the number of counts per turn."""
-
-
-def _unit_error(layout: naming.ColumnLayout, wrong: Mapping[str, tuple[Any, str]]) -> LogError:
-    """Units that the log states and that are not applied, with the option that says them."""
+    if not wrong:
+        return
+    # The option that says all of these units.
     options: dict[str, str] = {}
     for key, (_, unit) in wrong.items():
         kind = key.partition("_")[0]
         alike = {u for k, (_, u) in wrong.items() if k.partition("_")[0] == kind}
         is_common = len(alike) == 1 and all(f"{kind}_{j}" in wrong for j in layout.coordinates)
         if unit.lower() in TICKS and kind in ("q", "dq", si.COMMAND):
-            said = "2 * numpy.pi / 4096"
+            spelt = "2 * numpy.pi / 4096"
         else:
-            said = repr(unit) if si.standard_unit_spelling(unit) in si.UNITS[kind] else "..."
-        options[kind if is_common else key] = said
+            spelt = repr(unit) if si.standard_unit_spelling(unit) in si.UNITS[kind] else "..."
+        options[kind if is_common else key] = spelt
     key, (column, unit) = next(iter(wrong.items()))
     kind = key.partition("_")[0]
     remedy = ", ".join(f"{k!r}: {v}" for k, v in options.items())
@@ -453,7 +446,7 @@ def _unit_error(layout: naming.ColumnLayout, wrong: Mapping[str, tuple[Any, str]
         what = "by its name, which does not determine its content: state it"
     else:
         what = f"which is no known unit of a {QUANTITIES[kind]}: state what it is"
-    return LogError(
+    raise LogError(
         f"column {column!r} is in {unit!r}, {what} with units={{{remedy}}}: one of "
         f"{', '.join(si.UNITS[kind])}, or the factor to SI",
         column=column,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,8 @@ LIST = re.compile(r"\s*[\[(][-+.\deE,\s]+[\])]\s*")  #: Numbers in brackets.
 
 LONGEST_LIST = 256
 """Numbers of a list that become columns; longer ones are pictures or points, and left out."""
+
+LISTED = 8  #: Names of columns in a note.
 
 NANOSECOND = 1e-9
 
@@ -183,13 +185,22 @@ def _convert_to_si(
         factor = si.KNOWN_UNITS[spelt]
         if factor == 1.0 or not pd.api.types.is_numeric_dtype(df[name].dtype):
             continue
-        changed[name] = _times(df[name], factor, spelt)
+        # Large stamps stay differences of time, which a number of seconds would round.
+        column = df[name]
+        late = spelt in si.UNITS["t"] and pd.api.types.is_integer_dtype(column.dtype)
+        whole = late and len(column) and not column.isna().any()
+        if whole and abs(int(column.iloc[0])) * factor > FINE_CLOCK:
+            stamps = column.to_numpy() * round(factor / NANOSECOND)
+            changed[name] = pd.to_timedelta(stamps, unit="ns")
+        else:
+            changed[name] = column * factor
         converted.setdefault(unit, []).append(name)
-    notes = [
-        Note(f"column{'s' * (len(names) > 1)} {_join_names(names)} converted from {unit} to SI",
-             "converted", columns=names, unit=unit)
-        for unit, names in converted.items()
-    ]  # fmt: skip
+    notes = []
+    for unit, names in converted.items():
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        listed = f"{', '.join(map(repr, names[:LISTED]))}{more}"
+        text = f"column{'s' * (len(names) > 1)} {listed} converted from {unit} to SI"
+        notes.append(Note(text, "converted", columns=names, unit=unit))
     if unknown:
         listed = ", ".join(f"{name} [{unit}]" for name, unit in unknown.items())
         notes.append(Note(f"units not converted: {listed}", UNKNOWN_UNITS, units=unknown))
@@ -198,18 +209,3 @@ def _convert_to_si(
         df = pd.concat([df.loc[:, ~is_changed], pd.DataFrame(changed, df.index)], axis="columns")
         df = df.iloc[:, np.argsort(np.argsort(is_changed, kind="stable"))]
     return df, notes
-
-
-def _times(column: pd.Series[Any], factor: float, unit: str) -> Any:
-    """A column in SI; large stamps as differences of time, which a number of seconds rounds."""
-    import pandas as pd
-
-    late = unit in si.UNITS["t"] and pd.api.types.is_integer_dtype(column.dtype) and len(column)
-    if late and not column.isna().any() and abs(int(column.iloc[0])) * factor > FINE_CLOCK:
-        return pd.to_timedelta(column.to_numpy() * round(factor / NANOSECOND), unit="ns")
-    return column * factor
-
-
-def _join_names(names: Collection[str], most: int = 8) -> str:
-    shown = ", ".join(repr(name) for name in [*names][:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
