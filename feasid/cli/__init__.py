@@ -143,7 +143,15 @@ def _run_command(argv: list[str], written: Journal) -> int:
         from feasid.cli.output import spell_error
 
         print("feasid: error:", spell_error(str(error) or "no memory", argv), file=sys.stderr)
-        _remove_outputs(written)
+        # The outputs of a command appear together or not at all.
+        files = written.files()
+        stayed = written.take_back()
+        gone = ", ".join(path for path in files if path not in stayed)
+        why = "removed again, because the outputs of a command appear together or not at all"
+        parts = [f"{why}: {gone}"] * bool(gone)
+        parts += [f"could not be removed: {', '.join(stayed)}"] * bool(stayed)
+        if parts:
+            print(f"feasid: {'; '.join(parts)}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt as error:
         number: int = error.args[0] if isinstance(error, Terminated) else signal.SIGINT
@@ -153,21 +161,6 @@ def _run_command(argv: list[str], written: Journal) -> int:
         with suppress(OSError):  # the terminal may be closed
             print(f"\nfeasid: {word}; {kept}", file=sys.stderr)
         return 128 + number
-
-
-def _remove_outputs(written: Journal) -> None:
-    """The outputs of a command appear together or not at all."""
-    if files := written.files():
-        stayed = written.take_back()
-        gone = [path for path in files if path not in stayed]
-        said = (
-            "removed again, because the outputs of a command appear together or not at all: "
-            f"{', '.join(gone)}"
-            if gone
-            else ""
-        )
-        left = f"could not be removed: {', '.join(stayed)}" if stayed else ""
-        print(f"feasid: {'; '.join(filter(None, (said, left)))}", file=sys.stderr)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from textwrap import fill
-from typing import Any
 
 from feasid.cli import Answer
 from feasid.cli.output import spell_as_arguments
@@ -75,14 +74,24 @@ def run(arguments: argparse.Namespace) -> Answer:
     elif arguments.latex:
         print(as_latex(base))
     else:
-        _print_base(base, arguments)
+        print(f"{robot.name}: {base.size} base parameters of {base.unknowns} standard parameters")
+        print(f"{robot.constraint_summary}\n" if robot.constraint_summary else "")
+        indent = " " * (len(str(base.size)) + 6)
+        for line in base.listing().splitlines():
+            print(fill(line, WIDTH, subsequent_indent=indent, break_long_words=False))
+        if base.roundings:
+            print(f"\n{fill(f'the file rounds its geometry: {base.rounding_note()}', WIDTH)}")
+        if arguments.table:
+            print(f"\n{base.table()}")
+        for name in (n for entry in arguments.explain or () for n in entry.split(",")):
+            print(f"\n{fill(base.explain(name), WIDTH)}")
+        for warning in base.warnings:
+            print(f"\n{fill(f'warning: {warning}', WIDTH)}")
+        print(f"\n{fill(str(base.check), WIDTH)}")
         for line in ["", *factors] if factors else ():
             print(fill(spell_as_arguments(line), WIDTH))
 
-    def data() -> dict[str, Any]:
-        return as_dict(base) | ({"servos": factors} if factors else {})
-
-    return 0, data
+    return 0, lambda: as_dict(base) | ({"servos": factors} if factors else {})
 
 
 def _base_of_experiment(
@@ -113,21 +122,3 @@ def _print_missing_combinations(robot: Robot, arguments: argparse.Namespace) -> 
         "unknown": gap.size,
         "by_body": gap.by_body(),
     }
-
-
-def _print_base(base: BaseParameters, arguments: argparse.Namespace) -> None:
-    robot = base.robot
-    print(f"{robot.name}: {base.size} base parameters of {base.unknowns} standard parameters")
-    print(f"{robot.constraint_summary}\n" if robot.constraint_summary else "")
-    indent = " " * (len(str(base.size)) + 6)
-    for line in base.listing().splitlines():
-        print(fill(line, WIDTH, subsequent_indent=indent, break_long_words=False))
-    if base.roundings:
-        print(f"\n{fill(f'the file rounds its geometry: {base.rounding_note()}', WIDTH)}")
-    if arguments.table:
-        print(f"\n{base.table()}")
-    for name in (n for entry in arguments.explain or () for n in entry.split(",")):
-        print(f"\n{fill(base.explain(name), WIDTH)}")
-    for warning in base.warnings:
-        print(f"\n{fill(f'warning: {warning}', WIDTH)}")
-    print(f"\n{fill(str(base.check), WIDTH)}")

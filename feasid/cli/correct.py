@@ -8,11 +8,10 @@ Exit status: 0 written, 2 error. The written file is verified in exact arithmeti
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 
 import numpy as np
 
-from feasid.applications.inspection.file_correction import FileCorrection, correct_file
+from feasid.applications.inspection.file_correction import correct_file
 from feasid.applications.inspection.judge import principal_moments
 from feasid.cli import Answer, beta
 from feasid.cli.signatures import add_parameters, read_parameters
@@ -46,7 +45,23 @@ def run(arguments: argparse.Namespace) -> Answer:
     how = read_parameters(arguments, CORRECT, "metric margin fill total_mass for_ model")
     done = correct_file(arguments.file, **how)
     done.write(arguments.out, overwrite=arguments.overwrite)
-    print("\n".join(_correction_lines(done, arguments.out)))
+    count = len(done.changes)
+    width = max((len(plain(c.link.name)) for c in done.changes), default=0)
+    if count:
+        moments = "principal moments [kg m^2]"
+        print(f"{'link':{width}}  {'':6}  {'mass':>9}  {moments:33}  change")
+    for change in done.changes:
+        link, new = change.link, change.new
+        tensor = inertia.rotational_inertia([*new.moments, 0, 0, 0, 0])
+        before = _inertial_text(float(link.mass or 0), principal_moments(link.moments or ()))
+        after = _inertial_text(new.mass, np.linalg.eigvalsh(tensor))
+        print(f"{plain(link.name):{width}}  before  {before}")
+        size = f"{100 * new.distance:.3g} %" if new.distance < 10 else "new"
+        print(f"{'':{width}}  after   {after}  {size}")
+        if new.note:
+            print(f"{'':{width}}  {new.note}")
+    changed = f"{count} link{'s' * (count > 1)} corrected, all physically consistent"
+    print(f"{arguments.out}: {changed if count else 'unchanged, every link is feasible'}")
     return 0, lambda: {
         "path": arguments.file,
         "out": arguments.out,
@@ -78,26 +93,6 @@ def _correct_beta(arguments: argparse.Namespace) -> Answer:
         "distance": done.distance,
         "base_parameters": table[beta.VALUE].to_dict(),
     }
-
-
-def _correction_lines(done: FileCorrection, out: str) -> Iterator[str]:
-    if not done.changes:
-        yield f"{out}: unchanged, every link is feasible"
-        return
-    width = max(len(plain(c.link.name)) for c in done.changes)
-    yield f"{'link':{width}}  {'':6}  {'mass':>9}  {'principal moments [kg m^2]':33}  change"
-    for change in done.changes:
-        link, new = change.link, change.new
-        tensor = inertia.rotational_inertia([*new.moments, 0, 0, 0, 0])
-        before = _inertial_text(float(link.mass or 0), principal_moments(link.moments or ()))
-        after = _inertial_text(new.mass, np.linalg.eigvalsh(tensor))
-        yield f"{plain(link.name):{width}}  before  {before}"
-        size = f"{100 * new.distance:.3g} %" if new.distance < 10 else "new"
-        yield f"{'':{width}}  after   {after}  {size}"
-        if new.note:
-            yield f"{'':{width}}  {new.note}"
-    count = len(done.changes)
-    yield f"{out}: {count} link{'s' if count > 1 else ''} corrected, all physically consistent"
 
 
 def _inertial_text(mass: float, moments: np.ndarray) -> str:

@@ -89,9 +89,22 @@ def run_reduce(arguments: argparse.Namespace) -> Answer:
     check_outputs({"--out": arguments.out}, inputs, overwrite=replaces)
     options = read_options(arguments, ReduceOptions, "feasid reduce")
     robot = read_robot(arguments)
-    parts = _logs_to_reduce(arguments)
     from feasid.identification.regression.reduce import reduce
+    from feasid.identification.regression.triangle import Reduced
+    from feasid.logs.recording import Recording, content_digest
 
+    parts: list[Any] = list(arguments.logs)
+    if arguments.resume and is_regular(arguments.out):
+        so_far = Reduced.load(arguments.out)
+        if len(so_far.digests) < len(so_far.sources):
+            raise InputError(
+                f"{arguments.out} was written by an older feasid and does not record the contents "
+                "of its logs: reduce them again, with --overwrite instead of --resume",
+                path=arguments.out,
+            )
+        there = [p for p in arguments.logs if is_regular(p) or is_folder(p)]
+        known = {p for p in there if content_digest(Recording(p)) in so_far.digests}
+        parts = [so_far, *(p for p in arguments.logs if p not in known)]
     failed: tuple[Any, ...] = ()
     with _checkpoints(arguments) as folder:
         try:
@@ -114,25 +127,6 @@ def run_reduce(arguments: argparse.Namespace) -> Answer:
         "notes": [str(n) for n in total.notes],
         "left_out": {str(f.log): f.message for f in failed},
     }
-
-
-def _logs_to_reduce(arguments: argparse.Namespace) -> list[Any]:
-    """The logs; with --resume, the existing output and the logs whose content it lacks."""
-    from feasid.identification.regression.triangle import Reduced
-    from feasid.logs.recording import Recording, content_digest
-
-    if not (arguments.resume and is_regular(arguments.out)):
-        return list(arguments.logs)
-    so_far = Reduced.load(arguments.out)
-    if len(so_far.digests) < len(so_far.sources):
-        raise InputError(
-            f"{arguments.out} was written by an older feasid and does not record the contents of "
-            "its logs: reduce them again, with --overwrite instead of --resume",
-            path=arguments.out,
-        )
-    there = [p for p in arguments.logs if is_regular(p) or is_folder(p)]
-    known = {p for p in there if content_digest(Recording(p)) in so_far.digests}
-    return [so_far, *(p for p in arguments.logs if p not in known)]
 
 
 @contextmanager

@@ -157,22 +157,20 @@ def read_options(arguments: argparse.Namespace, options: type, function: str) ->
             raise InputError(f"--option {name}: no such option{hint}")
         words[name] = f"--option {name}", text
     if "transmission" in words:
-        label, text = words["transmission"]
-        words["transmission"] = label, _matrix_in_file(text[-1] if isinstance(text, list) else text)
+        label, typed_text = words["transmission"]
+        text = typed_text[-1] if isinstance(typed_text, list) else typed_text
+        if text.lstrip()[:1] not in ("[", "") and text.strip().lower() not in NONE:
+            # A text file of the matrix: rows by line, numbers separated by commas or blanks.
+            lines = read_whole(text, MAX_MATRIX_FILE_BYTES).decode(errors="replace").splitlines()
+            rows = [line.replace(",", " ").split() for line in lines if line.strip()]
+            try:
+                text = json.dumps([[float(x) for x in row] for row in rows])
+            except ValueError as error:
+                message = f"{text}: a transmission matrix holds numbers only: {error}"
+                raise InputError(message) from None
+        words["transmission"] = label, text
     values = {name: parse_argument(label, table[name], x) for name, (label, x) in words.items()}
     return check_options(options, values, function)
-
-
-def _matrix_in_file(text: str) -> str:
-    """JSON of the matrix in a text file, rows by line, numbers separated by commas or blanks."""
-    if text.lstrip()[:1] in ("[", "") or text.strip().lower() in NONE:
-        return text
-    lines = read_whole(text, MAX_MATRIX_FILE_BYTES).decode(errors="replace").splitlines()
-    rows = [line.replace(",", " ").split() for line in lines if line.strip()]
-    try:
-        return json.dumps([[float(x) for x in row] for row in rows])
-    except ValueError as error:
-        raise InputError(f"{text}: a transmission matrix holds numbers only: {error}") from None
 
 
 def parse_argument(label: str, option: Option, text: str | list[str]) -> Any:

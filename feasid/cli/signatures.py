@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -72,28 +72,24 @@ def parameter_options(function: str) -> Mapping[str, Option]:
         for names, kind, text in ENTRY.findall(f"{ast.get_docstring(node)}\n")
         for name in names.split(", ")
     }
+    required = [None] * (len(node.args.args) - len(node.args.defaults))
+    defaults = [*required, *node.args.defaults, *node.args.kw_defaults]
+    parameters = zip([*node.args.args, *node.args.kwonlyargs], defaults, strict=True)
     out = {}
-    for argument, default in _parameters(node.args):
+    for argument, value in parameters:
+        if argument.annotation is None:
+            continue
         kind, text = entries.get(argument.arg, ("", ""))
-        words = WORDS.fullmatch(kind)
-        annotation = (
-            Literal[ast.literal_eval(f"({words[1]},)")]
-            if words
-            else _evaluate(argument.annotation, aliases)
-        )
+        if words := WORDS.fullmatch(kind):
+            annotation: Any = Literal[ast.literal_eval(f"({words[1]},)")]
+        else:
+            hint = ast.unparse(_WithoutRanges(aliases).visit(argument.annotation))
+            annotation = eval(hint, {}, AnnotationNames(KINDS))
         clause = CLAUSE.split(text)[0]
         doc = clause[:1].lower() + clause[1:]
+        default = value.value if isinstance(value, ast.Constant) else None  # of literals only
         out[argument.arg] = Option(doc, default, annotation=annotation)
     return out
-
-
-def _parameters(given: ast.arguments) -> Iterator[tuple[ast.arg, Any]]:
-    """The parameters with a type, and their defaults where those are literals."""
-    required = [None] * (len(given.args) - len(given.defaults))
-    defaults = [*required, *given.defaults, *given.kw_defaults]
-    for argument, value in zip([*given.args, *given.kwonlyargs], defaults, strict=True):
-        if argument.annotation is not None:
-            yield argument, value.value if isinstance(value, ast.Constant) else None
 
 
 class _WithoutRanges(ast.NodeTransformer):
@@ -111,11 +107,6 @@ class _WithoutRanges(ast.NodeTransformer):
         if isinstance(node.value, ast.Name) and node.value.id == "Annotated":
             return node.slice.elts[0]  # type: ignore[attr-defined,no-any-return]
         return node
-
-
-def _evaluate(annotation: Any, aliases: Mapping[str, Any]) -> Any:
-    text = ast.unparse(_WithoutRanges(aliases).visit(annotation))
-    return eval(text, {}, AnnotationNames(KINDS))
 
 
 KINDS = "feasid.core.kinds"

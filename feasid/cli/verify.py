@@ -47,32 +47,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Answer:
     """Check the files."""
     options = read_options(arguments, FitOptions, "feasid verify")
-    _refuse_ignored(arguments, options)
-    sentences = StringIO()  # with --json a part of the answer
-    with redirect_stdout(sentences) if arguments.json else nullcontext():
-        status = _check_proofs(arguments, options)
-    files = arguments.files
-    return status, lambda: {"holds": status == 0, "files": files, "said": sentences.getvalue()}
-
-
-def _refuse_ignored(arguments: argparse.Namespace, options: dict[str, Any]) -> None:
-    """Raise for arguments that have no effect without others."""
+    # Arguments that have no effect without others.
     for name in ("log", "beta"):
         if getattr(arguments, name) and not arguments.robot:
             raise InputError(f"--{name} needs --robot: whose {name} is this?")
     if arguments.log and arguments.beta:
         raise InputError("a certificate is about a log or about base parameters: --log or --beta")
+    ignored, without = [], "--log"
     if not arguments.robot:
         refuse_robot(arguments, "--robot")
-        named = [*options, *(["margin"] if arguments.margin is not None else [])]
+        ignored = [*options, *(["margin"] if arguments.margin is not None else [])]
         without = "--robot"
-    else:
-        named = (
-            [] if arguments.log else [*options.keys() - select_options(SetOptions, options).keys()]
-        )
-        without = "--log"
-    if named:
-        raise InputError(f"{argument_name(sorted(named)[0])} would be ignored without {without}")
+    elif not arguments.log:
+        ignored = [*options.keys() - select_options(SetOptions, options).keys()]
+    if ignored:
+        raise InputError(f"{argument_name(min(ignored))} would be ignored without {without}")
+    sentences = StringIO()  # with --json a part of the answer
+    with redirect_stdout(sentences) if arguments.json else nullcontext():
+        status = _check_proofs(arguments, options)
+    files = arguments.files
+    return status, lambda: {"holds": status == 0, "files": files, "said": sentences.getvalue()}
 
 
 def _check_proofs(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
@@ -90,23 +84,19 @@ def _check_proofs(arguments: argparse.Namespace, options: dict[str, Any]) -> int
     named = arguments.log or arguments.beta
     hint = [] if named else ["a certificate of a fit needs --log, one of base parameters --beta"]
     for path in readable:
-        status = max(status, _print_binding(path, holdings, hint))
+        try:
+            binding = bind(Certificate.load(path), holdings)
+        except CertificateError as error:
+            print(f"{path}: REJECTED: {error}")
+            status = max(status, 1)
+            continue
+        if binding.refused:
+            first, *others = binding.refused
+            print("\n  ".join([f"{path}: NOT about your data: {first}", *others, *hint]))
+            status = max(status, 1)
+        else:
+            print(f"{path}: {binding.sentence}")
     return status
-
-
-def _print_binding(path: str, holdings: list[HeldStatement], hint: list[str]) -> int:
-    """Print what one file proves about the given robot, log or values, or why it does not."""
-    try:
-        binding = bind(Certificate.load(path), holdings)
-    except CertificateError as error:
-        print(f"{path}: REJECTED: {error}")
-        return 1
-    if binding.refused:
-        first, *others = binding.refused
-        print("\n  ".join([f"{path}: NOT about your data: {first}", *others, *hint]))
-        return 1
-    print(f"{path}: {binding.sentence}")
-    return 0
 
 
 def _held_statements(

@@ -134,7 +134,18 @@ def checked_methods(item: Item) -> Item:
     numbers may be missing, and nothing is converted.
     """
     if is_dataclass(item):
-        _check_fields(item)
+        kind: Any = item
+        make, names = kind.__init__, [f.name for f in fields(kind) if f.init]
+
+        @wraps(make)
+        def run(self: Any, *args: Any, **given: Any) -> None:
+            try:
+                require_kinds(kind, dict(zip(names, args, strict=False)) | given)
+            except UnfitError as error:
+                raise InputError(f"a {kind.__name__} cannot have this: {error}") from None
+            make(self, *args, **given)
+
+        kind.__init__ = run
     return _check_methods(item)
 
 
@@ -174,21 +185,6 @@ def _check_function(function: Any) -> Any:
 
 
 # -- fields ---------------------------------------------------------------------------------------
-
-
-def _check_fields(kind: Any) -> None:
-    """Make the constructor of a dataclass reject values that are not of a field's kind."""
-    make, names = kind.__init__, [f.name for f in fields(kind) if f.init]
-
-    @wraps(make)
-    def run(self: Any, *args: Any, **given: Any) -> None:
-        try:
-            require_kinds(kind, dict(zip(names, args, strict=False)) | given)
-        except UnfitError as error:
-            raise InputError(f"a {kind.__name__} cannot have this: {error}") from None
-        make(self, *args, **given)
-
-    kind.__init__ = run
 
 
 _last_tuples = dict[tuple[type, str], tuple[Any, ...]]()

@@ -77,7 +77,15 @@ def decode(data: Any, arrays: Mapping[str, Any], known: Kinds) -> Any:
             raise DamagedError(f"it lacks the array {name!r}")
         return arrays[name]
     if kind == "mapping":
-        return _mapping(data, arrays, known)
+        items = data.get("items")
+        if not isinstance(items, list) or not all(
+            isinstance(pair, list) and len(pair) == 2 for pair in items
+        ):
+            raise DamagedError("a mapping in it is damaged")
+        try:
+            return {decode(k, arrays, known): decode(v, arrays, known) for k, v in items}
+        except TypeError as error:  # a key that is no key
+            raise DamagedError(f"a mapping in it is damaged: {error}") from error
     if kind == "note":
         text, code = data.get("text"), data.get("code")
         values = decode(data.get("values"), arrays, known)
@@ -91,17 +99,6 @@ def decode(data: Any, arrays: Mapping[str, Any], known: Kinds) -> Any:
     if not isinstance(parts, dict):
         raise DamagedError(f"a {known[kind].__name__} in it is damaged")
     return construct(known[kind], {key: decode(v, arrays, known) for key, v in parts.items()})
-
-
-def _mapping(data: Mapping[str, Any], arrays: Mapping[str, Any], known: Kinds) -> dict[Any, Any]:
-    items = data.get("items")
-    pairs = isinstance(items, list) and all(isinstance(p, list) and len(p) == 2 for p in items)
-    if not pairs or not isinstance(items, list):
-        raise DamagedError("a mapping in it is damaged")
-    try:
-        return {decode(k, arrays, known): decode(v, arrays, known) for k, v in items}
-    except TypeError as error:  # a key that is no key
-        raise DamagedError(f"a mapping in it is damaged: {error}") from error
 
 
 def construct(kind: type, values: Mapping[str, Any]) -> Any:
