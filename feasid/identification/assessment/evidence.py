@@ -204,6 +204,10 @@ def _from_rows(
     columns = [int(c) for c in rows.models.base.independent]
     Y = _gravity_rows(robot, poses[1])[:, :, columns]
     leverage = np.einsum("pji,ik,pjk->pj", Y, spread, Y) / np.maximum(ordinary, 1e-300)
+    # Joints whose range in the log is small by itself or compared with others of their kind.
+    reach, kinds = upper - lower, np.array(_sliding(robot))
+    most = np.array([reach[kinds == k].max() for k in kinds])
+    still = reach <= np.maximum(SLIGHT * most, np.where(kinds, *STANDING))
     return {
         "seconds": rows.seconds,
         "period": rows.period,
@@ -216,7 +220,7 @@ def _from_rows(
         "weighing": max(masses),
         "lower": lower,
         "upper": upper,
-        "still": _still_joints(robot, upper - lower),
+        "still": tuple(j for j, s in zip(robot.coordinates, still, strict=True) if s),
         "leverage": float(np.median(leverage.max(axis=1))),
         "comparison": compare_gravity(robot, description, *poses),
         "structure": unexplained_structure(rows, measured),
@@ -292,16 +296,6 @@ def _size_of_term(robot: Robot, symbol: str) -> Array:
                     value = abs(factor * robot.values[columns[symbol]])
                     out[robot.coordinates.index(joint)] += value
     return out
-
-
-def _still_joints(robot: Robot, reach: Array) -> tuple[str, ...]:
-    """Joints whose range in the log is small by itself or compared with others of their kind."""
-    if not np.isfinite(reach).all():
-        return ()
-    kinds = np.array(_sliding(robot))
-    most = np.array([reach[kinds == k].max() for k in kinds])
-    still = reach <= np.maximum(SLIGHT * most, np.where(kinds, *STANDING))
-    return tuple(j for j, s in zip(robot.coordinates, still, strict=True) if s)
 
 
 def _random_poses(robot: Robot, lower: Array, upper: Array, q: Array) -> tuple[Array, Array]:

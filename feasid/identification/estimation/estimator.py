@@ -103,10 +103,10 @@ class Estimator:
                     f"in the order of robot.names; got {reference.size}"
                 )
             reference = reference.reshape(len(robot.bodies), 10)
-            require_consistent_reference(feasible, _with_inertials(robot, reference))
+            require_consistent_reference(feasible, _reference_values(robot, reference))
         bounds: tuple[PlausibleBound, ...] = ()
         if prior is not None and options["plausible"] and not options["mass"]:
-            bounds = _plausible_bounds(robot, reference)
+            bounds = plausible_bounds(robot, _reference_values(robot, reference))
         return cls(
             base,
             feasible,
@@ -125,7 +125,8 @@ class Estimator:
     def on(self, base: BaseParameters) -> Estimator:
         """The same decisions for the robot with other joint terms or another gravity."""
         named = {(b.body, b.kind) for b in self.bounds}  # parameters may move to other columns
-        every = _plausible_bounds(base.robot, self.reference) if named else ()
+        values = _reference_values(base.robot, self.reference)
+        every = plausible_bounds(base.robot, values) if named else ()
         bounds = tuple(b for b in every if (b.body, b.kind) in named)
         feasible = feasible_set(base.robot, **self.limits)
         return replace(self, base=base, feasible=feasible, bounds=bounds)
@@ -432,17 +433,12 @@ def _inconsistent_bodies(
     return tuple(name.split(" of ", 1)[-1] for name, body in weights.items() if body < few)
 
 
-def _with_inertials(robot: Robot, ten: Array) -> Array:
-    """The robot's parameters (n,) with other inertials (bodies, 10)."""
+def _reference_values(robot: Robot, reference: Array | None) -> Array:
+    """The robot's parameters (n,), with the inertials (bodies, 10) of a reference."""
     values = robot.values.copy()
-    values[robot.inertial_columns] = ten
+    if reference is not None:
+        values[robot.inertial_columns] = reference
     return values
-
-
-def _plausible_bounds(robot: Robot, reference: Array | None) -> tuple[PlausibleBound, ...]:
-    """Plausible bounds around the reference, or the description."""
-    values = robot.values if reference is None else _with_inertials(robot, reference)
-    return plausible_bounds(robot, values)
 
 
 def _check_weights(weights: Any, robot: Robot) -> str | Array:
