@@ -30,7 +30,7 @@ SOME = ("hopper", "reacher", "inverted_double_pendulum")
     "path",
     [pytest.param(p, id=p.stem, marks=[] if p.stem in SOME else pytest.mark.slow)
      for p in wheel_models()
-     if p.parent.name in ("assets", "testdata") and "<joint" in p.read_text()],
+     if p.parent.name == "assets" and "<joint" in p.read_text()],
 )  # fmt: skip
 def test_count_of_models_in_wheels_is_the_rank_of_mujocos_dynamics(path):
     """Without friction, springs, fluid and couplings: of the bodies alone."""
