@@ -48,8 +48,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     count = len(done.changes)
     width = max((len(plain(c.link.name)) for c in done.changes), default=0)
     if count:
-        moments = "principal moments [kg m^2]"
-        print(f"{'link':{width}}  {'':6}  {'mass':>9}  {moments:33}  change")
+        print(f"{'link':{width}}  {'':6}  {'mass':>9}  {'principal moments [kg m^2]':33}  change")
     for change in done.changes:
         link, new = change.link, change.new
         tensor = inertia.rotational_inertia([*new.moments, 0, 0, 0, 0])

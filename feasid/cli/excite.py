@@ -47,8 +47,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     from feasid.identification.regression.triangle import Reduced
 
     outputs = {"--out": arguments.out, "--ros": arguments.ros, "--plot": arguments.plot}
-    inputs = [arguments.robot, *arguments.given]
-    check_outputs(outputs, inputs, overwrite=arguments.overwrite)
+    check_outputs(outputs, [arguments.robot, *arguments.given], overwrite=arguments.overwrite)
     check_picture(arguments.plot)
     robot = read_robot(arguments, "lock gravity")
     motion = excite(

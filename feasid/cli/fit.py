@@ -142,8 +142,7 @@ def _write_results(
         write_atomically(arguments.parameters, content, overwrite=arguments.overwrite)
         print(f"wrote {arguments.parameters}")
     if arguments.certificate:
-        result.certificate.save(arguments.certificate, overwrite=arguments.overwrite)
-        print(f"wrote {arguments.certificate}: check it with feasid verify")
+        save_certificate(result.certificate, arguments.certificate, arguments.overwrite)
     if arguments.optimality:
         with step("proving that nothing fits much better"):
             proof = result.optimality

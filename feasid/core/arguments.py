@@ -213,8 +213,7 @@ def require_kinds(kind: type, values: Mapping[str, Any]) -> None:
 
 @cache
 def _field_kinds(kind: type) -> dict[str, ArgumentKind]:
-    hints = {field.name: field.type for field in fields(kind)}
-    return _kinds_of_hints(hints, kind.__module__)
+    return _kinds_of_hints({field.name: field.type for field in fields(kind)}, kind.__module__)
 
 
 def call_user_function(what: str, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -78,7 +78,21 @@ class Display:
     def text(self) -> str:
         """At most `HEIGHT` lines of `line_width` columns."""
         lines = [truncate(self.title, line_width())]
-        lines += [line for measure in self.measures for line in self._lines(measure)]
+        for measure in self.measures:
+            mark, name = (QUIET, measure.name) if measure.met else (LOUD, measure.name.upper())
+            first = max(len(m.name) for m in self.measures if m.folded == measure.folded)
+            start, value = f"{mark}{name:<{first}}  ", plain(measure.value)
+            if measure.folded:
+                width = line_width() - len(start)
+                head, *others = wrap(value, width) or [""]
+                below = [" " * len(start) + truncate(" ".join(others), width)] if others else []
+                lines += [start + head, *below]
+                continue
+            if measure.goal:
+                second = max(len(m.value) for m in self.measures if m.goal)
+                missed = "  NOT MET" * (not measure.met)
+                value = f"{value:<{second}}  (goal {measure.goal}){missed}"
+            lines.append(truncate(start + value, line_width()))
         last = [QUIET + line for line in _wrap_lines(self.more)] if self.more else []
         room = HEIGHT - len(lines) - len(last)
         lines += _fit_parts(
@@ -89,21 +103,6 @@ class Display:
         room = HEIGHT - len(lines) - len(last)
         remarks = [[QUIET + line for line in _wrap_lines(r)] for r in self.remarks]
         return "\n".join([*lines, *_fit_parts(remarks, room), *last])
-
-    def _lines(self, measure: Measure) -> list[str]:
-        """A measure's line, or two where it is `folded`."""
-        mark, name = (QUIET, measure.name) if measure.met else (LOUD, measure.name.upper())
-        first = max(len(m.name) for m in self.measures if m.folded == measure.folded)
-        start, value = f"{mark}{name:<{first}}  ", plain(measure.value)
-        if measure.folded:
-            width = line_width() - len(start)
-            head, *others = wrap(value, width) or [""]
-            below = [" " * len(start) + truncate(" ".join(others), width)] if others else []
-            return [start + head, *below]
-        if measure.goal:
-            second = max(len(m.value) for m in self.measures if m.goal)
-            value = f"{value:<{second}}  (goal {measure.goal}){'  NOT MET' * (not measure.met)}"
-        return [truncate(start + value, line_width())]
 
     def html(self, tag: str = "strong") -> str:
         """A small table for notebooks, under a title in this element; everything is escaped."""

@@ -36,23 +36,6 @@ def new_figure(width: float, height: float, alt: str) -> Figure:
 TITLE = 8  #: Size of titles and legends [points].
 
 
-def _add_title(figure: Figure, title: str, kinds: dict[str, Any]) -> None:
-    """Write the title above a figure, and its legend in as many columns as fit."""
-    title = fill(plain(title), int(figure.get_figwidth() * 110 / TITLE))
-    if not kinds:
-        figure.suptitle(title, fontsize=TITLE, fontweight="bold", parse_math=False)
-        return
-    head = {"title": title, "title_fontproperties": {"size": TITLE, "weight": "bold"}}
-    for count in range(4, 0, -1):
-        legend = figure.legend([*kinds.values()], [*kinds], loc="outside upper center", ncols=count,
-                               fontsize=TITLE, frameon=False, **head)  # fmt: skip
-        for text in (legend.get_title(), *legend.get_texts()):
-            text.set_parse_math(False)  # names of joints, which may hold dollar signs
-        if count == 1 or legend.get_window_extent().width < figure.bbox.width:
-            return
-        legend.remove()
-
-
 @cache
 def figure_class() -> Any:
     """Matplotlib's figure with displays for notebooks."""
@@ -99,7 +82,19 @@ def draw(chart: Chart) -> Figure:
             axis.set_ylabel(plain(panel.left), fontsize=8, parse_math=False)
         handles, labels = axis.get_legend_handles_labels()
         kinds |= dict(zip(labels, handles, strict=True))
-    _add_title(figure, chart.title, kinds)
+    title = fill(plain(chart.title), int(figure.get_figwidth() * 110 / TITLE))
+    if not kinds:
+        figure.suptitle(title, fontsize=TITLE, fontweight="bold", parse_math=False)
+    head = {"title": title, "title_fontproperties": {"size": TITLE, "weight": "bold"}}
+    # The title stands above the legend, which has as many columns as fit.
+    for across in range(4, 0, -1) if kinds else ():
+        legend = figure.legend([*kinds.values()], [*kinds], loc="outside upper center",
+                               ncols=across, fontsize=TITLE, frameon=False, **head)  # fmt: skip
+        for text in (legend.get_title(), *legend.get_texts()):
+            text.set_parse_math(False)  # names of joints, which may hold dollar signs
+        if across == 1 or legend.get_window_extent().width < figure.bbox.width:
+            break
+        legend.remove()
     return figure
 
 

@@ -97,8 +97,7 @@ def open_for_reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
         os.close(handle)
         raise
     with os.fdopen(handle, "rb") as file:
-        size = os.fstat(handle).st_size
-        if size > most:
+        if os.fstat(handle).st_size > most:
             raise too_large_error(path, most)
         try:
             yield file

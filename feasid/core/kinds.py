@@ -167,7 +167,8 @@ def as_numbers(value: Any, *, finite: bool = True) -> npt.NDArray[np.float64]:
     """Convert to an array of real numbers; anything else raises `UnfitError`."""
     if type(value) is np.ndarray and value.dtype == np.float64:
         return _require_finite(value) if finite else value
-    if getattr(value, "columns", None) is not None and _are_names(value.columns):
+    columns = getattr(value, "columns", None)
+    if isinstance(columns, abc.Iterable) and any(isinstance(c, str | tuple) for c in columns):
         raise UnfitError("not a table with named columns: pick them by name, df[names].to_numpy()")
     if "numpy.ma" in sys.modules and np.ma.is_masked(value):  # asking imports it otherwise
         raise UnfitError("not a masked array: its masked values have no number")
@@ -198,13 +199,6 @@ def _require_finite(taken: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         wrong = f"but {place or 'its value'} is {taken[bad][0]}"
         raise UnfitError(wrong, place[0] if place else None)
     return taken
-
-
-def _are_names(columns: Any) -> bool:
-    try:
-        return any(isinstance(column, str | tuple) for column in columns)
-    except TypeError:
-        return False
 
 
 def _path(value: Any) -> Any:

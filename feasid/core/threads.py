@@ -34,26 +34,6 @@ class _Limit:
         self.controller: Any = None
         self.modules = 0  #: Number of modules when `controller` searched for loaded libraries.
 
-    @contextmanager
-    def hold(self, controller: Any) -> Iterator[None]:
-        """Limit BLAS to one thread meanwhile."""
-        with self.lock:
-            if not self.depth:
-                # The search takes 2.5 ms, a hundred times the limit: only an import can add to it.
-                if len(sys.modules) != self.modules:
-                    self.controller, self.modules = controller(), len(sys.modules)
-                self.limits = self.controller.limit(limits=1, user_api="blas")
-                self.owner = get_ident()
-            self.depth += self.owner == get_ident()
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.depth -= self.owner == get_ident()
-                if not self.depth and self.limits is not None:
-                    self.limits.restore_original_limits()
-                    self.owner, self.limits = 0, None
-
 
 _LIMIT = _Limit()
 
@@ -66,8 +46,23 @@ def one_thread() -> Iterator[None]:
     except ImportError:
         yield
         return
-    with _LIMIT.hold(controller):
+    limit, thread = _LIMIT, get_ident()
+    with limit.lock:
+        if not limit.depth:
+            # The search takes 2.5 ms, a hundred times the limit: only an import can add to it.
+            if len(sys.modules) != limit.modules:
+                limit.controller, limit.modules = controller(), len(sys.modules)
+            limit.limits = limit.controller.limit(limits=1, user_api="blas")
+            limit.owner = thread
+        limit.depth += limit.owner == thread
+    try:
         yield
+    finally:
+        with limit.lock:
+            limit.depth -= limit.owner == thread
+            if not limit.depth and limit.limits is not None:
+                limit.limits.restore_original_limits()
+                limit.owner, limit.limits = 0, None
 
 
 def limit_before_numpy() -> None:

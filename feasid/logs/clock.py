@@ -79,8 +79,8 @@ def read_time(
         series.dtype
     ):
         _refuse_missing_stamps(np.asarray(series.isna()), where, column)
-        elapsed = series - series.iloc[0]
-        return np.asarray(elapsed / pd.Timedelta(1, "s"), dtype=np.float64), []
+        seconds = (series - series.iloc[0]) / pd.Timedelta(1, "s")
+        return np.asarray(seconds, dtype=np.float64), []
     if pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any():
         ticks = series.to_numpy(dtype=np.int64)
         t = np.asarray(ticks - ticks[0] if len(ticks) else ticks, dtype=np.float64)
@@ -301,5 +301,4 @@ def even_grid(t: Array) -> ResamplingGrid:
         stamps, uneven = t, True
     right = np.clip(np.searchsorted(stamps, even), 1, n - 1)
     nearest = right - (even - stamps[right - 1] < stamps[right] - even)
-    bridged = max(0, len(even) - n)
-    return ResamplingGrid(even, nearest.astype(np.intp), bridged, uneven, stamps)
+    return ResamplingGrid(even, nearest.astype(np.intp), max(0, len(even) - n), uneven, stamps)

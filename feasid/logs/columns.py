@@ -38,6 +38,7 @@ WAYS = {
 WORDS = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
 
 MOST_BITS = 1024  #: Of an integer that a floating-point number may still hold.
+LISTED = 12  #: Columns that a message names.
 SHOWN = 3  #: Rows that a message quotes before it says how many more there are.
 
 
@@ -76,12 +77,6 @@ class ColumnLayout:
         """Name of a coordinate's column; of what was computed, the name that it would have."""
         columns = self.columns[kind]
         return str(columns[k]) if columns else f"{kind}_{self.coordinates[k]}"
-
-    def unused_columns(self, df: pd.DataFrame) -> str:
-        """Columns that are not used, listed; empty when there are none."""
-        used = {c for columns in self.columns.values() for c in columns}
-        rest = [c for c in df.columns if c not in used | {self.time, self.run}]
-        return _join_columns(rest) if rest else ""
 
 
 def find_columns(
@@ -133,7 +128,18 @@ def find_columns(
     used += [c for c in (time, run) if c is not None]
     layout[si.TEMPERATURE] = find_temperatures(df, robot, mapping, used)
     used += {c for c in layout[si.TEMPERATURE] if c is not UNMEASURED}
-    _refuse_columns_used_twice(df, used)
+    for column in used:
+        if used.count(column) > 1 and df.columns.is_unique:
+            text = f"column {column!r} is used for two quantities: check columns="
+            raise LogError(text, column=column)
+        places = [k + 1 for k, c in enumerate(df.columns) if c == column]
+        if len(places) > 1:
+            raise LogError(
+                f"column {column!r} occurs twice, as columns {places[0]} and {places[1]}: "
+                "drop or rename one",
+                column=column,
+                positions=tuple(places),
+            )
     units = {c: u for c, u in df.attrs.get(HEADER_UNITS, {}).items() if c in df.columns}
     return ColumnLayout(names, layout, time, run, numbered, units)
 
@@ -166,7 +172,7 @@ def find_temperatures(
             key = f"{si.TEMPERATURE}_{(nearest or lacking)[0]}"
             raise LogError(
                 f"column {column!r} is called as a temperature, and names no joint of the robot, "
-                f"which has {_join_columns(names)}: say whose it is with "
+                f"which has {join_columns(names)}: say whose it is with "
                 f"columns={{{key!r}: {column!r}}}, or give it another name",
                 column=column,
                 joints=tuple(names),
@@ -211,7 +217,7 @@ def check_column_mapping(
             if not matches:
                 raise LogError(
                     f"columns[{key!r}] is {name!r}, but the log has no such column for any "
-                    f"joint; it has {_join_columns(df.columns)}",
+                    f"joint; it has {join_columns(df.columns)}",
                     column=name,
                 )
             mapping = {f"{key}_{joint}": match for joint, match in matches.items()} | mapping
@@ -227,7 +233,7 @@ def check_column_mapping(
             hint = did_you_mean(column, _plausible_columns(key, df.columns, names))
             raise LogError(
                 f"columns maps {key!r} to {column!r}, which the log does not have{hint}; "
-                f"it has {_join_columns(df.columns)}",
+                f"it has {join_columns(df.columns)}",
                 column=column,
             )
         mapping[key] = column
@@ -311,7 +317,7 @@ def _refuse_absent_joints(
         notes = [n for n in df.attrs.get("notes", ()) if getattr(n, "code", "") == "skipped"]
         raise LogError(
             f"the log has no column of any joint: expected {' and '.join(expected)} and so on "
-            f"by joint name or number; it has {_join_columns(df.columns)}"
+            f"by joint name or number; it has {join_columns(df.columns)}"
             f"{''.join(f' ({n})' for n in notes)}. Map other names with "
             f"{'' if alike else 'for example '}columns={alike or example}"
             f"{_torque_constant_hint(alike, names)}",
@@ -325,7 +331,7 @@ def _refuse_absent_joints(
     lock = ", ".join(f"{n!r}: 0.0" for n in absent)
     raise LogError(
         f"joint {absent[0]!r} has no columns in the log: expected {' and '.join(expected)}{hint}; "
-        f"unused columns: {_join_columns(unused)}. A joint that did not "
+        f"unused columns: {join_columns(unused)}. A joint that did not "
         f"move can be locked: load_robot(..., lock={{{lock}}})",
         joint=absent[0],
         column=expected[0],
@@ -390,7 +396,7 @@ def _columns_of_kind(
         remedy += f", or fit without its torque: measured={measured}"
     raise LogError(
         f"joint {missing[0].partition('_')[2]!r} has no {WORDS.get(kind, 'command')} column "
-        f"{missing[0]!r}{hint}{why}; unused columns: {_join_columns(unused)}. {remedy}",
+        f"{missing[0]!r}{hint}{why}; unused columns: {join_columns(unused)}. {remedy}",
         joint=missing[0].partition("_")[2],
         column=missing[0],
     )
@@ -448,25 +454,11 @@ def _torque_constant_hint(patterns: Mapping[str, str], names: Sequence[str]) -> 
     )
 
 
-def _refuse_columns_used_twice(df: pd.DataFrame, used: Sequence[Any]) -> None:
-    for column in used:
-        if used.count(column) > 1 and df.columns.is_unique:
-            text = f"column {column!r} is used for two quantities: check columns="
-            raise LogError(text, column=column)
-        places = [k + 1 for k, c in enumerate(df.columns) if c == column]
-        if len(places) > 1:
-            raise LogError(
-                f"column {column!r} occurs twice, as columns {places[0]} and {places[1]}: "
-                "drop or rename one",
-                column=column,
-                positions=tuple(places),
-            )
-
-
-def _join_columns(columns: Any, most: int = 12) -> str:
+def join_columns(columns: Iterable[Any]) -> str:
+    """Names of columns for a message, at most `LISTED`; ``none`` without any."""
     names = [str(c) for c in columns]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return (", ".join(names[:most]) + more) or "none"
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return (", ".join(names[:LISTED]) + more) or "none"
 
 
 def read_numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Array:
@@ -478,7 +470,26 @@ def read_numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Arr
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
         raise LogError(f"column {column!r} has dtype {dtype}, expected numbers", column=column)
     if not pd.api.types.is_numeric_dtype(dtype):
-        _refuse_text(series, column, joint)
+        whose = f" of joint {joint!r}" if joint else ""
+        no_number = cells_to_numbers(series).isna() & series.notna()
+        bad = np.flatnonzero(no_number.to_numpy())
+        if not bad.size:
+            raise LogError(
+                f"column {column!r}{whose} holds {series.dtype} instead of numbers: convert it "
+                "with pandas.to_numeric",
+                column=column,
+                joint=joint,
+            )
+        text = str(series.iloc[int(bad[0])])
+        comma = " (a decimal comma? read with decimal=',')" if "," in text else ""
+        raise LogError(
+            f"column {column!r}{whose} has {bad.size} cell(s) that are not numbers, the first in "
+            f"row {bad[0]}: {text[:40]!r}{comma}",
+            column=column,
+            joint=joint,
+            row=int(bad[0]),
+            text=text,
+        )
     if isinstance(dtype, np.dtype):
         return np.asarray(series.to_numpy(), dtype=np.float64)
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
@@ -499,29 +510,6 @@ def cells_to_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
             column=cells.name,
             row=row,
         ) from None
-
-
-def _refuse_text(series: pd.Series[Any], column: Any, joint: str | None) -> None:
-    whose = f" of joint {joint!r}" if joint else ""
-    values = cells_to_numbers(series).isna() & series.notna()
-    bad = np.flatnonzero(values.to_numpy())
-    if not bad.size:
-        raise LogError(
-            f"column {column!r}{whose} holds {series.dtype} instead of numbers: convert it with "
-            "pandas.to_numeric",
-            column=column,
-            joint=joint,
-        )
-    text = str(series.iloc[int(bad[0])])
-    comma = " (a decimal comma? read with decimal=',')" if "," in text else ""
-    raise LogError(
-        f"column {column!r}{whose} has {bad.size} cell(s) that are not numbers, the first in row "
-        f"{bad[0]}: {text[:40]!r}{comma}",
-        column=column,
-        joint=joint,
-        row=int(bad[0]),
-        text=text,
-    )
 
 
 def list_rows(rows: npt.NDArray[np.int64]) -> str:

@@ -305,10 +305,9 @@ def floating_runs(
             f"forces of {', '.join(table.unknown)} are unknown: equations free of them are fitted"
         )
         notes.append(Note(text, "unknown-forces", contacts=[*table.unknown]))
-    kept = np.concatenate([run.rows for run in runs])
-    left = np.setdiff1d(np.arange(len(df)), kept)
+    unused = np.setdiff1d(np.arange(len(df)), np.concatenate([run.rows for run in runs]))
     head = robot.coordinates, tuple(runs), frequency, tuple(notes)
-    excluded = tuple(excluded_blocks(left, "gap, cell without a number, or end of a segment"))
+    excluded = tuple(excluded_blocks(unused, "gap, cell without a number, or end of a segment"))
     return Motion(*head, excluded, len(df), options["filtering"] or "signals")
 
 

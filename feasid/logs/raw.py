@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
 from feasid.core.arrays import Array, Mask
-from feasid.core.errors import LogError, NotEnoughDataError
+from feasid.core.errors import LogError, NotEnoughDataError, did_you_mean
 from feasid.core.notes import Note, as_notes
 from feasid.core.text import quote
 from feasid.logs import columns as naming
@@ -36,15 +35,29 @@ above this share of the joint's range. Backlash and noise stay below."""
 CHECKED = 500  #: Rows that are checked, evenly spread: closing loops takes time.
 IDLE = 1e-6  #: Torque of a joint that has no motor, as a share of the largest in the log.
 
-Column = Callable[[str, str], Array | None]
-"""A column's numbers in SI by kind and joint; None when the log does not have it."""
 
-
-def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> list[Note]:
+def check_followers(
+    df: pd.DataFrame,
+    robot: Robot,
+    values: dict[str, Array],
+    layout: naming.ColumnLayout,
+    mapping: Mapping[str, Any],
+    units: Mapping[str, Any],
+) -> list[Note]:
     """Compare the log's other joints with what they follow; adds their torques in place.
 
-    `values`: signals of the independent coordinates, (N, dof).
+    `values`: signals of the independent coordinates, (N, dof); `mapping`: the caller's names of
+    columns.
     """
+
+    def column(kind: str, joint: str) -> Array | None:
+        """Numbers of a joint in SI; None when the log does not have them."""
+        name = mapping.get(f"{kind}_{joint}", f"{kind}_{joint}")
+        if name not in df.columns:
+            return None
+        factor = si.unit_factor(units, kind, joint, layout.units.get(name, ""))
+        return naming.read_numbers(df, name, joint) * factor
+
     free = set(robot.independent.tolist())
     others = {
         body.joint: row.start
@@ -183,8 +196,7 @@ def read_raw(
     _refuse_passive_torques(df, robot)
     wrong = _corrupt_rows(values, t, layout, drop=corrupt == "drop")
     if not robot.is_tree:
-        column = partial(_column_of_joint, df, layout, columns, units)
-        notes += check_followers(robot, values, column)
+        notes += check_followers(df, robot, values, layout, columns, units)
     if transmission is not None:
         values = _motor_to_joint_side(values, transmission, layout)
         notes.append(Note("motor side to joint side by the transmission matrix", "transmission"))
@@ -220,22 +232,6 @@ def _refuse_passive_torques(df: pd.DataFrame, robot: Robot) -> None:
             )
 
 
-def _column_of_joint(
-    df: pd.DataFrame,
-    layout: naming.ColumnLayout,
-    columns: Mapping[str, Any],
-    units: Mapping[str, Any],
-    kind: str,
-    joint: str,
-) -> Array | None:
-    """Numbers of a joint, in SI, that need not be among those that are read."""
-    name = columns.get(f"{kind}_{joint}", f"{kind}_{joint}")
-    if name not in df.columns:
-        return None
-    factor = si.unit_factor(units, kind, joint, layout.units.get(name, ""))
-    return naming.read_numbers(df, name, joint) * factor
-
-
 def _notes_on_columns(
     df: pd.DataFrame, layout: naming.ColumnLayout, units: Mapping[str, Any], effort: str
 ) -> list[Note]:
@@ -258,9 +254,9 @@ def _notes_on_columns(
             f"link: with elastic={springs} a fit finds the springs between them"
         )
         notes.append(Note(text, "two-encoders", joints=springs))
-    unused = layout.unused_columns(df)
-    if unused:
-        notes.append(Note(f"columns not used: {unused}", "extra"))
+    used = {c for columns in layout.columns.values() for c in columns} | {layout.time, layout.run}
+    if unused := [c for c in df.columns if c not in used]:
+        notes.append(Note(f"columns not used: {naming.join_columns(unused)}", "extra"))
     if layout.numbered:
         order = ", ".join(f"{k + 1} = {n}" for k, n in enumerate(layout.coordinates))
         notes.append(Note(f"columns are matched by number: {order}", "numbered"))
@@ -406,7 +402,14 @@ def _check_units(
     layout: naming.ColumnLayout, said: Iterable[Note], units: Mapping[str, Any], effort: str
 ) -> None:
     """A unit that the log states must be known, fit the quantity, and not be passed over."""
-    si.check_units(units, layout.coordinates)
+    kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE)
+    known = [*si.UNITS, *(f"{kind}_{name}" for kind in kinds for name in layout.coordinates)]
+    for key in units:
+        if key not in known:
+            raise LogError(
+                f"units has the key {key!r}{did_you_mean(key, known)}: one of {[*si.UNITS]}, or "
+                "one of them followed by _<joint>"
+            )
     unknown = {c: u for n in said if n.code == UNKNOWN_UNITS for c, u in n.values["units"].items()}
     wrong: dict[str, tuple[Any, str]] = {}
     used = [("t", "t", layout.time)]  # kind, key in options, and column of all that is read
@@ -417,10 +420,10 @@ def _check_units(
     for kind, key, column in used:
         if kind in units or key in units:
             continue
-        known = layout.units.get(column, "")
-        if known and si.standard_unit_spelling(known) not in si.UNITS[kind]:
-            wrong[key] = column, known
-        elif not known and (unit := si.unit_in_name(column, kind, layout.coordinates)):
+        header = layout.units.get(column, "")
+        if header and si.standard_unit_spelling(header) not in si.UNITS[kind]:
+            wrong[key] = column, header
+        elif not header and (unit := si.unit_in_name(column, kind, layout.coordinates)):
             wrong[key] = column, unit
         elif column in unknown:
             wrong[key] = column, unknown[column]

@@ -75,8 +75,7 @@ def _commands_around_rows(
     """Commands at the ends of the periods around rows and at their begins, and these' share."""
     whole, part = divmod(delay / period + 0.5, 1.0)
     rows = np.arange(len(commands)) - int(whole)
-    last = len(commands) - 1
-    now, before = (commands[np.clip(k, 0, last)] for k in (rows, rows - 1))
+    now, before = (commands[np.clip(k, 0, len(commands) - 1)] for k in (rows, rows - 1))
     return now, before, part
 
 

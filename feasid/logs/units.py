@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -130,8 +130,7 @@ def split_header(name: str, joints: Collection[str] = ()) -> tuple[str, str]:
     if match is None or any(name.endswith(joint) for joint in joints):
         return name, ""
     plain, tail = head + match[1], match[2]
-    kind = kind_of_name(plain)
-    units = UNITS.get(kind, {})
+    units = UNITS.get(kind_of_name(plain), {})
     for start, end in ((plain, tail), (f"{plain}_{tail}".rpartition("_")[0], tail.split("_")[-1])):
         unit = standard_unit_spelling(end.replace("_per_", "/").replace("_", "/"))
         if unit in units and (joints or len(end) > 1):
@@ -190,15 +189,3 @@ def unit_factor(
     if not np.isfinite(factor) or factor == 0:
         raise LogError(f"the factor of {key!r} in units must be finite and not zero: {unit!r}")
     return factor
-
-
-def check_units(units: Mapping[str, Any] | None, coordinates: Sequence[str]) -> None:
-    """Refuse units of things that have none."""
-    kinds = (*KINDS, COMMAND, TEMPERATURE)
-    known = [*UNITS, *(f"{kind}_{name}" for kind in kinds for name in coordinates)]
-    for key in units or {}:
-        if key not in known:
-            raise LogError(
-                f"units has the key {key!r}{did_you_mean(key, known)}: one of {[*UNITS]}, or "
-                "one of them followed by _<joint>"
-            )
