@@ -23,7 +23,7 @@ from feasid.core.notes import Note
 from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.identification.regression.duplicates import refuse_repeated_logs
-from feasid.identification.regression.folds import Strata, triangularise
+from feasid.identification.regression.folds import triangularise
 from feasid.identification.regression.parallel import LogTask, Source, reduce_all, reduce_task
 from feasid.identification.regression.triangle import Reduced, fingerprint_of, without_rows
 from feasid.logs.read.arrays import is_tuple_of_arrays
@@ -343,13 +343,20 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
         places = np.flatnonzero(rows.any(axis=0))
         supports.append(tuple(places.tolist()))
         maps.append(_extend_by_last_column(rows[:, places]))
+    strata = []
+    for part, matrix in zip(reduced.strata, maps, strict=False):
+        extended = _extend_by_last_column(matrix)
+        changed = part.triangles @ extended
+        triangles = np.array([[triangularise(t) for t in folds] for folds in changed])
+        products, raw = extended.T @ part.products @ extended, triangularise(part.raw @ matrix)
+        strata.append(replace(part, triangles=triangles, products=products, raw=raw))
     return replace(
         reduced,
         fingerprint=fingerprint_of(base.robot, columns),
         columns=columns,
         supports=tuple(supports),
         triangles=tuple(triangularise(t @ m) for t, m in zip(reduced.triangles, maps, strict=True)),
-        strata=tuple(_transform_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
+        strata=tuple(strata),
         robot=base.robot,
     )
 
@@ -364,15 +371,3 @@ def _extend_by_last_column(own: Array) -> Array:
     out = np.zeros((own.shape[0] + 1, own.shape[1] + 1))
     out[:-1, :-1], out[-1, -1] = own, 1.0
     return out
-
-
-def _transform_strata(strata: Strata, change: Array) -> Strata:
-    """The strata of changed rows."""
-    extended = _extend_by_last_column(change)
-    changed = strata.triangles @ extended
-    return replace(
-        strata,
-        triangles=np.array([[triangularise(t) for t in folds] for folds in changed]),
-        products=extended.T @ strata.products @ extended,
-        raw=triangularise(strata.raw @ change),
-    )
