@@ -259,7 +259,7 @@ def main() -> None:
         f"| arms with every stiffness within 3 % | {sum(w <= 0.03 for w in worst)} | |",
         f"| within 2, 3 standard errors | {np.mean(np.abs(z) <= 2):.0%}, "
         f"{np.mean(np.abs(z) <= 3):.0%} | |",
-        f"| a log of one encoder is refused | {refused} of {len(springs)} | |",
+        f"| a log of one encoder raises an error | {refused} of {len(springs)} | |",
     ]
     simulated = "simulation of .3 s, error over that of the true arm"
     for name, text in (("error", "torque error on another motion"), ("simulation", simulated)):
