@@ -87,10 +87,18 @@ def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-            _require_every_byte(file, archive)
+            # Bytes that belong to no member are those of another file, or of one cut wrongly.
+            known, streamed = 22 + len(archive.comment), 0
+            for m in members:
+                file.seek(m.header_offset + 26)  # the lengths of two texts
+                text, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+                known += 76 + 2 * text + extra + m.compress_size + len(m.extra + m.comment)
+                streamed += m.flag_bits >> 3 & 1  # a record of its sizes comes after it
+            if file.seek(0, 2) - known not in (0, *(k * streamed for k in (12, 16, 20, 24))):
+                raise DamagedError("it holds bytes that belong to no member: copy it again")
             if (total := sum(m.file_size for m in members)) > most:
-                text = f"{name}: expands to {total} bytes, more than the limit of {most}"
-                raise LimitError(text, path=name, limit=most)
+                message = f"{name}: expands to {total} bytes, more than the limit of {most}"
+                raise LimitError(message, path=name, limit=most)
             content: dict[str, bytes] = {}
             for member in members:
                 if member.filename in content:
@@ -103,18 +111,6 @@ def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
     except Exception as error:  # whatever zipfile, zlib and struct make of damaged bytes
         raise DamagedError(str(error) or type(error).__name__) from error
     return content
-
-
-def _require_every_byte(file: IO[bytes], archive: Any) -> None:
-    """Refuse bytes that belong to no member: those of another file, or of one cut wrongly."""
-    known, streamed = 22 + len(archive.comment), 0
-    for member in archive.infolist():
-        file.seek(member.header_offset + 26)  # the lengths of two texts
-        name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
-        known += 76 + 2 * name + extra + member.compress_size + len(member.extra + member.comment)
-        streamed += member.flag_bits >> 3 & 1  # a record of its sizes comes after it
-    if file.seek(0, 2) - known not in (0, *(k * streamed for k in (12, 16, 20, 24))):
-        raise DamagedError("it holds bytes that belong to no member: copy it again")
 
 
 def read_arrays(content: dict[str, bytes]) -> dict[str, Any]:

@@ -69,30 +69,24 @@ def stream_log(
             rate = max(run.rate for run in motion.runs)
             around = int(np.ceil(MEMORY_PERIODS * rate / cutoff))  # derivatives' filter is wider
     for piece in _pieces_with_surroundings(_batches(path, rows, robot.coordinates), around):
-        yield _motion_of_piece(piece, robot, options, torque)
-
-
-def _motion_of_piece(
-    piece: FramePiece, robot: Robot, options: Mapping[str, Any], torque: bool | Collection[str]
-) -> Motion:
-    """Signals of the piece's own rows, prepared with their surroundings."""
-    rows = piece.last - piece.first
-    try:
-        motion = prepare(piece.frame, robot, torque=torque, **options)
-    except NotEnoughDataError:
-        short = ExcludedRows("too short a segment", piece.first, piece.last - 1, rows)
-        return Motion((), (), None, (), (short,), rows)
-    except FeasidError as error:
-        where = f" (rows are counted from row {piece.offset} of the file)" if piece.offset else ""
-        raise type(error)(f"{error}{where}", **error.data) from error
-    mine = [_run_of_piece(run, piece) for run in motion.runs]
-    runs = tuple(
-        r if motion.filtering == "equations" else r.without_surroundings()
-        for r in mine
-        if r.own is not None and r.own[1] > r.own[0]
-    )
-    excluded = tuple(e for e in (_clip_to_piece(e, piece) for e in motion.excluded) if e.count > 0)
-    return replace(motion, runs=runs, excluded=excluded, rows=rows)
+        own_rows = piece.last - piece.first
+        try:
+            motion = prepare(piece.frame, robot, torque=torque, **options)
+        except NotEnoughDataError:
+            short = ExcludedRows("too short a segment", piece.first, piece.last - 1, own_rows)
+            yield Motion((), (), None, (), (short,), own_rows)
+            continue
+        except FeasidError as error:
+            where = f" (rows are counted from row {piece.offset} of the file)"
+            raise type(error)(f"{error}{where * bool(piece.offset)}", **error.data) from error
+        runs = tuple(
+            run if motion.filtering == "equations" else run.without_surroundings()
+            for run in (_run_of_piece(run, piece) for run in motion.runs)
+            if run.own is not None and run.own[1] > run.own[0]
+        )
+        blocks = (_clip_to_piece(block, piece) for block in motion.excluded)
+        excluded = tuple(block for block in blocks if block.count > 0)
+        yield replace(motion, runs=runs, excluded=excluded, rows=own_rows)
 
 
 def _clip_to_piece(block: ExcludedRows, piece: FramePiece) -> ExcludedRows:
