@@ -203,7 +203,7 @@ class RowFormer:
                     wide[row, -2:] = block[-2:]
                 mixed = free @ wide[:, :-1].transpose(2, 0, 1)
                 wide[:, :-1] = mixed.transpose(1, 2, 0)
-                parts = [(full.filter_rows(x, len(own)), x[:, own]) for x in mixed]
+                parts = [(full.filter_rows(x, len(own)), x[:, own]) for x in wide]
             slope = window.derivative_filter.filter_rows(tau, len(own))
             slow = np.array([through[-1] for through, _ in parts])
             filtered, raw = [f[:-1] for f, _ in parts], [r[:-1] for _, r in parts]
