@@ -1,5 +1,6 @@
 """What a force-torque sensor shows of the links that it carries.
 
+    pip install feasid
     python examples/force_sensor.py arm.urdf [BODY]
 
 A sensor is a joint of six degrees of freedom that does not move. In the base, a wrist or an ankle

@@ -19,6 +19,5 @@ def evidence(error=(0.1, 0.5), **changes):
         "capacity": 16 * two, "weighing": 0.05, "lower": -two, "upper": two, "still": (),
         "leverage": 2.0, "comparison": None, "bodies": ("x", "y"), "masses": 2 * two,
         "described": 2 * two, "errors": errors, "offset": 0.1 * two,
-        "unbalanced": 0 * two,
     }  # fmt: skip
     return FitEvidence(**{**values, **changes})

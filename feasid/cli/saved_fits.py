@@ -77,8 +77,9 @@ def run_errors(arguments: argparse.Namespace) -> Answer:
     table = 100 * pd.DataFrame({"fitted": model.relative_error, **found}).rename_axis(None)
     print(table.to_string(float_format="{:.2f}%".format))
     for log, errors in found.items():
-        if errors.attrs.get("leakage"):
-            print(f"{log}: {errors.attrs['leakage']}")
+        leakage = errors.attrs.get("leakage")
+        for text in (*([leakage] if leakage else []), *errors.attrs.get("notes", ())):
+            print(f"{log}: {text}")
     if len(arguments.logs) > 1:
         from feasid.identification.prediction import compare_sources
         from feasid.identification.regression.reduce import open_sources
@@ -105,7 +106,8 @@ def run_predict(arguments: argparse.Namespace) -> Answer:
     content = torques.to_csv(index_label="row", float_format="%.9g").encode()
     write_atomically(out, content, overwrite=arguments.overwrite)
     columns = list(torques.columns)
-    print(f"wrote {out}: {len(torques)} rows of {', '.join(columns)}")
+    said = [f"wrote {out}: {len(torques)} rows of {', '.join(columns)}", *torques.attrs["notes"]]
+    print(*said, sep="\n")
     return 0, lambda: {"out": out, "rows": len(torques), "columns": columns}
 
 

@@ -150,7 +150,7 @@ def array(*shape: int | str, finite: bool = True, whole: bool = False) -> Argume
             isinstance(n, str) or n == m for n, m in zip(shape, converted.shape, strict=True)
         )
         if shape and not fits:
-            raise UnfitError(f"not of shape {converted.shape}")
+            raise UnfitError(f"not of shape {converted.shape}" if converted.ndim else "")
         if whole and (converted != np.rint(converted)).any():
             raise UnfitError
         return converted.astype(np.intp) if whole else converted

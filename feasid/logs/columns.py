@@ -181,7 +181,8 @@ def find_temperatures(
     return tuple(UNMEASURED if c is None else c for c in every)
 
 
-MOTOR_KINDS = {"theta": "q", "dtheta": "dq", "ddtheta": "ddq", "tau": "tau"}
+MOTOR_KINDS = {"theta": "q", "dtheta": "dq", "ddtheta": "ddq", "tau": "tau",
+               **dict.fromkeys((si.TEMPERATURE, "T"), si.TEMPERATURE)}  # fmt: skip
 """Kinds of the motor's columns ``<kind>_<joint>`` of an elastic joint, and what each is to the
 motor's own coordinate; a joint's temperature is that of its motor, too."""
 
@@ -195,7 +196,7 @@ def check_column_mapping(
     such a motor.
     """
     names = _numbered(robot)
-    of_motors = MOTOR_KINDS.keys() - {*si.KINDS} if robot.elastic else ()
+    of_motors = [kind for kind in MOTOR_KINDS if "theta" in kind and robot.elastic]
     kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE, *of_motors)
     every = robot.coordinates
     known = ["t", "run", *kinds, *(f"{kind}_{name}" for kind in kinds for name in every)]
@@ -238,8 +239,7 @@ def check_column_mapping(
             )
         mapping[key] = column
     for joint, motor in robot.elastic.items():
-        warm = dict.fromkeys((si.TEMPERATURE, "T"), si.TEMPERATURE)
-        for theirs, kind in (MOTOR_KINDS | warm).items():
+        for theirs, kind in MOTOR_KINDS.items():
             column, _ = find_column(df, theirs, robot, joint, mapping)
             if column is not None and f"{kind}_{motor}" not in df.columns:
                 mapping.setdefault(f"{kind}_{motor}", column)

@@ -104,103 +104,66 @@ Prior: TypeAlias = Annotated[
 class ReadOptions(TypedDict, total=False):
     """Options for reading the columns of a log."""
 
-    columns: Annotated[
-        Mapping[str, str | int] | None,
-        Option("other names: t=stamp, tau_elbow=current3, q=position_{}", example="t=t"),
-    ]
-    units: Annotated[
-        Mapping[str, str | float] | None,
-        Option("where not SI: q=deg, q_elbow=deg; a number is the factor", example="t=s"),
-    ]
-    topic: Annotated[
-        Name | None,
-        Option("topic of a bag; None those with the robot's joints", example="/joint_states"),
-    ]
-    rate: Annotated[
-        Annotated[float, number(1e-3, 1e7)] | None,
-        Option("sampling rate of a log without time", unit="Hz", example="200"),
-    ]
-    transmission: Annotated[
-        Matrix | None,
-        Option("matrix T of a motor-side log: q_motor = T q, tau = T' tau_motor",
-               example="[[1, 0, 0], [0, 1, 0], [0, 0, 1]]"),
-    ]  # fmt: skip
-    corrupt: Annotated[
-        Literal["error", "drop"],
-        Option("rows with numbers beyond 1e50, or that repeat the row before: error, or drop and "
-               "note", "error", example="drop"),
-    ]  # fmt: skip
-    offsets: Annotated[
-        Mapping[str, float] | None,
-        Option("added to q per joint, after the transmission", unit="rad or m",
-               example="shoulder=0"),
-    ]  # fmt: skip
-
+    columns: Annotated[Mapping[str, str | int] | None, Option(
+        "other names: t=stamp, tau_elbow=current3, q=position_{}", example="t=t")]  # fmt: skip
+    units: Annotated[Mapping[str, str | float] | None, Option(
+        "where not SI: q=deg, q_elbow=deg; a number is the factor", example="t=s")]  # fmt: skip
+    topic: Annotated[Name | None, Option(
+        "topic of a bag; None those with the robot's joints", example="/joint_states")]  # fmt: skip
+    rate: Annotated[Annotated[float, number(1e-3, 1e7)] | None, Option(
+        "sampling rate of a log without time", unit="Hz", example="200")]  # fmt: skip
+    transmission: Annotated[Matrix | None, Option(
+        "matrix T of a motor-side log: q_motor = T q, tau = T' tau_motor",
+        example="[[1, 0, 0], [0, 1, 0], [0, 0, 1]]")]  # fmt: skip
+    corrupt: Annotated[Literal["error", "drop"], Option(
+        "rows with numbers beyond 1e50, or that repeat the row before: error, or drop and "
+        "note", "error", example="drop")]  # fmt: skip
+    offsets: Annotated[Mapping[str, float] | None, Option(
+        "added to q per joint, after the transmission", unit="rad or m",
+        example="shoulder=0")]  # fmt: skip
     servo: Annotated[
         Annotated[Any, having("kp", "a servo, or a mapping with its gains kp by joint")] | None,
         Option("known gains of servos, to convert commands cmd_<joint> to torques: kp by joint, "
-               "delay [s], law, terms",
-               example='{"kp": {"shoulder": 18, "slide": 9}, "delay": 0.004}'),
+        "delay [s], law, terms", example='{"kp": {"shoulder": 18, "slide": 9}, "delay": 0.004}'),
     ]  # fmt: skip
 
 
 class SignalOptions(TypedDict, total=False):
     """Options for filtering and cutting the signals of a log."""
 
-    cutoff: Annotated[
-        Frequency | Literal[False] | None,
-        Option("low-pass; None 8 Hz for equations, from the spectrum for signals; False none",
-               unit="Hz", example="20"),
-    ]  # fmt: skip
-    filter_torque: Annotated[
-        bool,
-        Option("the same low-pass on the torques", True, needs=("filtering", ("signals", None)),
-               example="no"),
-    ]  # fmt: skip
-    trim: Annotated[
-        NonNegative | None,
-        Option("cut from both ends of a segment; None one period of the cut-off", unit="s",
-               example="0.1"),
-    ]  # fmt: skip
-    decimate: Annotated[
-        Natural | None,
-        Option("keep every N-th sample after filtering", needs=("filtering", ("signals", None)),
-               example="2"),
-    ]  # fmt: skip
-    nan: Annotated[
-        Literal["error", "drop-segments"],
-        Option("handling of cells without a number", "error", example="drop-segments"),
-    ]
+    cutoff: Annotated[Frequency | Literal[False] | None, Option(
+        "low-pass; None 8 Hz for equations, from the spectrum for signals; False none",
+        unit="Hz", example="20")]  # fmt: skip
+    filter_torque: Annotated[bool, Option(
+        "the same low-pass on the torques", True, needs=("filtering", ("signals", None)),
+        example="no")]  # fmt: skip
+    trim: Annotated[NonNegative | None, Option(
+        "cut from both ends of a segment; None one period of the cut-off", unit="s",
+        example="0.1")]  # fmt: skip
+    decimate: Annotated[Natural | None, Option(
+        "keep every N-th sample after filtering", needs=("filtering", ("signals", None)),
+        example="2")]  # fmt: skip
+    nan: Annotated[Literal["error", "drop-segments"], Option(
+        "handling of cells without a number", "error", example="drop-segments")]  # fmt: skip
     sort: Annotated[bool, Option("sort rows by time within each run", False, example="no")]
-    exclude: Annotated[
-        Rows,
-        Option("rows to leave out: a column, a mask or intervals (start, end) in s from the first "
-               "row", (), example="[[0.0, 0.1]]"),
-    ]  # fmt: skip
-    delay: Annotated[
-        float, Option("time by which torques are ahead of the motion", 0.0, "s", example="0.001")
-    ]
-    friction_per_kelvin: Annotated[
-        Mapping[str, tuple[float, float, float]] | None,
-        Option("friction that changes with logged temperatures: joint -> dry and viscous friction "
-               "per K, and the temperature at which torques are taken",
-               unit="N m, N m s/rad, degrees C", example="shoulder=[-0.01, -0.02, 40]"),
-    ]  # fmt: skip
-    rest: Annotated[
-        NonNegative | None,
-        Option("speed below which a joint rests; None 1e-3 for filtered signals, else 0",
-               unit="rad/s or m/s", example="0.002"),
-    ]  # fmt: skip
-    filtering: Annotated[
-        Literal["equations", "signals"] | None,
-        Option("equations: filter both sides; signals: filter before the regressor is formed; "
-               "None equations for fits, else signals", example="equations"),
-    ]  # fmt: skip
-    derivative_cutoff: Annotated[
-        Frequency | None,
-        Option("low-pass before derivatives only; None 40, at most .4 of the rate", unit="Hz",
-               needs=("filtering", ("equations", None)), example="40"),
-    ]  # fmt: skip
+    exclude: Annotated[Rows, Option(
+        "rows to leave out: a column, a mask or intervals (start, end) in s from the first "
+        "row", (), example="[[0.0, 0.1]]")]  # fmt: skip
+    delay: Annotated[float, Option(
+        "time by which torques are ahead of the motion", 0.0, "s", example="0.001")]  # fmt: skip
+    friction_per_kelvin: Annotated[Mapping[str, tuple[float, float, float]] | None, Option(
+        "friction that changes with logged temperatures: joint -> dry and viscous friction "
+        "per K, and the temperature at which torques are taken",
+        unit="N m, N m s/rad, degrees C", example="shoulder=[-0.01, -0.02, 40]")]  # fmt: skip
+    rest: Annotated[NonNegative | None, Option(
+        "speed below which a joint rests; None 1e-3 for filtered signals, else 0",
+        unit="rad/s or m/s", example="0.002")]  # fmt: skip
+    filtering: Annotated[Literal["equations", "signals"] | None, Option(
+        "equations: filter both sides; signals: filter before the regressor is formed; "
+        "None equations for fits, else signals", example="equations")]  # fmt: skip
+    derivative_cutoff: Annotated[Frequency | None, Option(
+        "low-pass before derivatives only; None 40, at most .4 of the rate", unit="Hz",
+        needs=("filtering", ("equations", None)), example="40")]  # fmt: skip
 
 
 class FloatingOptions(TypedDict, total=False):
@@ -208,13 +171,10 @@ class FloatingOptions(TypedDict, total=False):
 
     imu: Annotated[
         Annotated[Any, having("link", "an Imu, or a mapping with its link")] | None,
-        Option("link, rotation and position of the IMU on the base; None uses the pose of the "
-               "base"),
-    ]  # fmt: skip
-    contacts: Annotated[
-        Mapping[str, Touch] | None,
-        Option("where each logged force acts: a link, or body, position, axes"),
+        Option("link, rotation and position of the IMU on the base; None uses the base's pose"),
     ]
+    contacts: Annotated[Mapping[str, Touch] | None, Option(
+        "where each logged force acts: a link, or body, position, axes")]  # fmt: skip
 
 
 class LogOptions(ReadOptions, SignalOptions, FloatingOptions, total=False):
@@ -224,22 +184,15 @@ class LogOptions(ReadOptions, SignalOptions, FloatingOptions, total=False):
 class CouplingOptions(TypedDict, total=False):
     """Options on what moves the joints besides a motor at each."""
 
-    couplings: Annotated[
-        Mapping[str, Factors] | None,
-        Option("motors that move several joints, each with inertia and friction: name -> factor "
-               "per joint", example='belt={"shoulder": 1, "slide": -2}'),
-    ]  # fmt: skip
-    elastic: Annotated[
-        Sequence[str] | None,
-        Option("joints with a spring between motor and link, and encoders on both sides: "
-               "q_<joint> of the link, theta_<joint> of the motor; None none",
-               example="shoulder"),
-    ]  # fmt: skip
-    passive: Annotated[
-        Sequence[str] | None,
-        Option("joints without a motor, as pendulums and casters: their torque is "
-               "exactly zero; None none", example="slide"),
-    ]  # fmt: skip
+    couplings: Annotated[Mapping[str, Factors] | None, Option(
+        "motors that move several joints, each with inertia and friction: name -> factor "
+        "per joint", example='belt={"shoulder": 1, "slide": -2}')]  # fmt: skip
+    elastic: Annotated[Sequence[str] | None, Option(
+        "joints with a spring between motor and link, and encoders on both sides: q_<joint> of "
+        "the link, theta_<joint> of the motor; None none", example="shoulder")]  # fmt: skip
+    passive: Annotated[Sequence[str] | None, Option(
+        "joints without a motor, as pendulums and casters: their torque is "
+        "exactly zero; None none", example="slide")]  # fmt: skip
 
 
 class DiagnoseOptions(LogOptions, CouplingOptions, total=False):
@@ -253,15 +206,12 @@ class ReplayOptions(ReadOptions, CouplingOptions, total=False):
 class TermOptions(CouplingOptions, total=False):
     """Options on the joint terms that are fitted."""
 
-    friction: Annotated[
-        Sequence[Annotated[str, one_of(*FRICTION)]] | None,
-        Option("friction terms of every joint; none for rigid bodies; None as the robot declares, "
-               "else viscous, coulomb, offset and those that cross-validation selects",
-               example="viscous,coulomb"),
-    ]  # fmt: skip
-    drive_inertia: Annotated[
-        bool | None, Option("a drive inertia per joint; None as declared, else yes", example="yes")
-    ]
+    friction: Annotated[Sequence[Annotated[str, one_of(*FRICTION)]] | None, Option(
+        "friction terms of every joint; none for rigid bodies; None as the robot declares, "
+        "else viscous, coulomb, offset and those that cross-validation selects",
+        example="viscous,coulomb")]  # fmt: skip
+    drive_inertia: Annotated[bool | None, Option(
+        "a drive inertia per joint; None as declared, else yes", example="yes")]  # fmt: skip
 
 
 class ChoiceOptions(TypedDict, total=False):
@@ -278,134 +228,93 @@ class ChoiceOptions(TypedDict, total=False):
 class MeasuredOptions(TypedDict, total=False):
     """Options on the joints that have equations."""
 
-    measured: Annotated[
-        Annotated[Sequence[str], "a sequence of names"] | None,
-        Option("joints with measured torques; equations and joint terms of the others are left "
-               "out; None all", example="shoulder,slide"),
-    ]  # fmt: skip
+    measured: Annotated[Annotated[Sequence[str], "a sequence of names"] | None, Option(
+        "joints with measured torques; equations and joint terms of the others are left "
+        "out; None all", example="shoulder,slide")]  # fmt: skip
 
 
 class SolverOptions(TypedDict, total=False):
     """The solver of convex programs."""
 
-    solver: Annotated[
-        Solver | None,
-        Option("CVXPY name of the only solver to use, such as SCS or MOSEK; None Clarabel, then "
-               "SCS", example="CLARABEL"),
-    ]  # fmt: skip
+    solver: Annotated[Solver | None, Option(
+        "CVXPY name of the only solver to use, such as SCS or MOSEK; None Clarabel, then "
+        "SCS", example="CLARABEL")]  # fmt: skip
 
 
 class BoundOptions(TypedDict, total=False):
     """Constraints on the bodies besides their physical consistency."""
 
-    mass: Annotated[
-        Mapping[str, Bounds] | None,
-        Option("bounds per body: (lower, upper)", unit="kg", example="upper=[0.1, 9]"),
-    ]
-    total_mass: Annotated[
-        float | Bounds | None,
-        Option("upper bound, or (lower, upper), of all moving bodies", unit="kg", example="30"),
-    ]
-    mass_sums: Annotated[
-        Mapping[str, MassSum] | None,
-        Option("bounds on sums of masses: name -> (bodies, lower, upper)", unit="kg",
-               example='{"both": [["upper", "rod"], 0, 9]}'),
-    ]  # fmt: skip
-    com_box: Annotated[
-        Mapping[str, Box] | None,
-        Option("centre of mass in a box: two corners in the body's frame", unit="m",
-               example="upper=[[-1, -1, -1], [1, 1, 1]]"),
-    ]  # fmt: skip
-    com_ellipsoid: Annotated[
-        Mapping[str, Ellipsoid] | None,
-        Option("centre of mass in an ellipsoid: centre, semi-axes", unit="m",
-               example="upper=[[0, 0, 0], [1, 1, 1]]"),
-    ]  # fmt: skip
-    com_cylinder: Annotated[
-        Mapping[str, Cylinder] | None,
-        Option("centre of mass in a cylinder: start, end, radius", unit="m",
-               example="upper=[[0, 0, -1], [0, 0, 1], 0.5]"),
-    ]  # fmt: skip
-    com_hull: Annotated[
-        Mapping[str, Points] | None,
-        Option("centre of mass in the convex hull of points", unit="m",
-               example="upper=[[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]]"),
-    ]  # fmt: skip
-    inertia_ellipsoid: Annotated[
-        Mapping[str, Ellipsoid] | None,
-        Option("all of the mass in an ellipsoid: centre, semi-axes", unit="m",
-               example="upper=[[0, 0, 0], [2, 2, 2]]"),
-    ]  # fmt: skip
-    linear: Annotated[
-        Mapping[str, LinearBound] | None,
-        Option("any linear bound: name -> (coefficients by (body, symbol), low, high)"),
-    ]
-    constraints: Annotated[
-        Callable[[Any], Any] | None,
-        Option("a function of the standard parameters p that returns CVXPY constraints on "
-               'p["link", "m"], p["link"].pseudo_inertia, p.base and such; in Python only'),
-    ]  # fmt: skip
-    known: Annotated[
-        Mapping[str | tuple[str, str], Known] | None,
-        Option("ten parameters per body that are known; NaN where one is not",
-               example="wheel=[0.001, 0, 0, 0.001, 0, 0.001, 0, 0, 0, 0.4]"),
-    ]  # fmt: skip
-    equal: Annotated[
-        Annotated[Sequence[tuple[str, str]], "pairs of bodies"],
-        Option("pairs of bodies with the same parameters", (), example='[["rod", "wheel"]]'),
-    ]
+    mass: Annotated[Mapping[str, Bounds] | None, Option(
+        "bounds per body: (lower, upper)", unit="kg", example="upper=[0.1, 9]")]  # fmt: skip
+    total_mass: Annotated[float | Bounds | None, Option(
+        "upper bound, or (lower, upper), of all moving bodies", unit="kg",
+        example="30")]  # fmt: skip
+    mass_sums: Annotated[Mapping[str, MassSum] | None, Option(
+        "bounds on sums of masses: name -> (bodies, lower, upper)", unit="kg",
+        example='{"both": [["upper", "rod"], 0, 9]}')]  # fmt: skip
+    com_box: Annotated[Mapping[str, Box] | None, Option(
+        "centre of mass in a box: two corners in the body's frame", unit="m",
+        example="upper=[[-1, -1, -1], [1, 1, 1]]")]  # fmt: skip
+    com_ellipsoid: Annotated[Mapping[str, Ellipsoid] | None, Option(
+        "centre of mass in an ellipsoid: centre, semi-axes", unit="m",
+        example="upper=[[0, 0, 0], [1, 1, 1]]")]  # fmt: skip
+    com_cylinder: Annotated[Mapping[str, Cylinder] | None, Option(
+        "centre of mass in a cylinder: start, end, radius", unit="m",
+        example="upper=[[0, 0, -1], [0, 0, 1], 0.5]")]  # fmt: skip
+    com_hull: Annotated[Mapping[str, Points] | None, Option(
+        "centre of mass in the convex hull of points", unit="m",
+        example="upper=[[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]]")]  # fmt: skip
+    inertia_ellipsoid: Annotated[Mapping[str, Ellipsoid] | None, Option(
+        "all of the mass in an ellipsoid: centre, semi-axes", unit="m",
+        example="upper=[[0, 0, 0], [2, 2, 2]]")]  # fmt: skip
+    linear: Annotated[Mapping[str, LinearBound] | None, Option(
+        "any linear bound: name -> (coefficients by (body, symbol), low, high)")]  # fmt: skip
+    constraints: Annotated[Callable[[Any], Any] | None, Option(
+        "a function of the standard parameters p that returns CVXPY constraints on "
+        'p["link", "m"], p["link"].pseudo_inertia, p.base and such; in Python only')]  # fmt: skip
+    known: Annotated[Mapping[str | tuple[str, str], Known] | None, Option(
+        "ten parameters per body that are known; NaN where one is not",
+        example="wheel=[0.001, 0, 0, 0.001, 0, 0.001, 0, 0, 0, 0.4]")]  # fmt: skip
+    equal: Annotated[Annotated[Sequence[tuple[str, str]], "pairs of bodies"], Option(
+        "pairs of bodies with the same parameters", (), example='[["rod", "wheel"]]')]  # fmt: skip
     mirrored: Annotated[
-        Annotated[Sequence[tuple[str, str, str]], "triples (body, body, axis)"],
-        Option("pairs of bodies that mirror each other, and the axis", (),
-               example='[["rod", "wheel", "y"]]'),
-    ]  # fmt: skip
+        Annotated[Sequence[tuple[str, str, str]], "triples (body, body, axis)"], Option(
+        "pairs of bodies that mirror each other, and the axis", (),
+        example='[["rod", "wheel", "y"]]')]  # fmt: skip
 
 
 class SetOptions(BoundOptions, total=False):
     """Meaning of "feasible"."""
 
-    consistency: Annotated[
-        Literal["full", "semi"],
-        Option("condition on every body's inertia: that of the pseudo-inertia, or the weaker 6x6 "
-               "one", "full", example="semi"),
-    ]  # fmt: skip
+    consistency: Annotated[Literal["full", "semi"], Option(
+        "condition on every body's inertia: that of the pseudo-inertia, or the weaker 6x6 "
+        "one", "full", example="semi")]  # fmt: skip
 
 
 class CommandOptions(TypedDict, total=False):
     """Commands in columns cmd_<joint> of logs without torques, and what is known of the servos."""
 
-    command: Annotated[
-        Literal["position", "velocity", "current"] | None,
-        Option("content of the columns cmd_<joint> of a log without torques; gains and delay of "
-               "the servos are identified", example="position"),
-    ]  # fmt: skip
-    servo_terms: Annotated[
-        Sequence[Annotated[str, one_of(*SERVO_TERMS)]] | None,
-        Option("terms of servos besides kp and kd: integral of the error, rate of the command, "
-               "described gravity, share of the robot's weight; None selected by evidence",
-               needs=("command", ("position",)), example="integral"),
-    ]  # fmt: skip
-    gains: Annotated[
-        Mapping[str, TrustedGain] | None,
-        Option("trusted gains by joint: (kp, relative standard error)", needs=("command", LAWS),
-               example="shoulder=[18, 0.02]"),
-    ]  # fmt: skip
-    moments: Annotated[
-        Sequence[Moment] | None,
-        Option("weighed gravity moments: (joint, posture by joint, moment, standard error) [rad "
-               "or m, N m or N]", needs=("command", LAWS),
-               example='[["shoulder", {"slide": 0.1}, 1.2, 0.02]]'),
-    ]  # fmt: skip
-    loaded: Annotated[
-        str | Any,
-        Option("a second log, of the robot with a known load on its last body",
-               needs=("command", LAWS), example="loaded.csv"),
-    ]  # fmt: skip
-    load: Annotated[
-        Load | None,
-        Option("the load: a Payload, or its ten parameters in the last body's frame",
-               needs=("command", LAWS), example="[1e-4, 0, 0, 1e-4, 0, 1e-4, 0, 0, 0.01, 0.2]"),
-    ]  # fmt: skip
+    command: Annotated[Literal["position", "velocity", "current"] | None, Option(
+        "content of the columns cmd_<joint> of a log without torques; gains and delay of "
+        "the servos are identified", example="position")]  # fmt: skip
+    servo_terms: Annotated[Sequence[Annotated[str, one_of(*SERVO_TERMS)]] | None, Option(
+        "terms of servos besides kp and kd: integral of the error, rate of the command, "
+        "described gravity, share of the robot's weight; None selected by evidence",
+        needs=("command", ("position",)), example="integral")]  # fmt: skip
+    gains: Annotated[Mapping[str, TrustedGain] | None, Option(
+        "trusted gains by joint: (kp, relative standard error)", needs=("command", LAWS),
+        example="shoulder=[18, 0.02]")]  # fmt: skip
+    moments: Annotated[Sequence[Moment] | None, Option(
+        "weighed gravity moments: (joint, posture by joint, moment, standard error) [rad "
+        "or m, N m or N]", needs=("command", LAWS),
+        example='[["shoulder", {"slide": 0.1}, 1.2, 0.02]]')]  # fmt: skip
+    loaded: Annotated[str | Any, Option(
+        "a second log, of the robot with a known load on its last body",
+        needs=("command", LAWS), example="loaded.csv")]  # fmt: skip
+    load: Annotated[Load | None, Option(
+        "the load: a Payload, or its ten parameters in the last body's frame",
+        needs=("command", LAWS),
+        example="[1e-4, 0, 0, 1e-4, 0, 1e-4, 0, 0, 0.01, 0.2]")]  # fmt: skip
 
 
 PLAUSIBLE = Option(
@@ -428,54 +337,38 @@ class FitOptions(
 ):
     """All options of a fit."""
 
-    weights: Annotated[
-        Literal["noise", "wls"] | Mapping[str, float] | Vector | None,
-        Option("weights of the equations: noise (estimated, with less weight on slow rows), wls "
-               "(by joint; biased), or a factor per joint; None weighs all alike", "noise",
-               example="wls"),
-    ]  # fmt: skip
-    robust: Annotated[
-        Literal["huber", "tukey"] | None,
-        Option("reduce the weight of segments that fit much worse, such as collisions",
-               needs=("filtering", ("equations", None)), example="huber"),
-    ]  # fmt: skip
-    block: Annotated[
-        Positive,
-        Option("length of these segments", 0.5, "s", needs=("robust", ("huber", "tukey")),
-               example="0.25"),
-    ]  # fmt: skip
-    prior: Annotated[
-        Prior | None,
-        Option("distance to the reference: entropic, euclidean (squared differences in SI), "
-               "scaled (in units of each body), or a feasid.Prior such as "
-               "feasid.GaussianPrior.of(earlier_fit); None without", "entropic",
-               example="entropic"),
-    ]  # fmt: skip
+    weights: Annotated[Literal["noise", "wls"] | Mapping[str, float] | Vector | None, Option(
+        "weights of the equations: noise (estimated, with less weight on slow rows), wls "
+        "(by joint; biased), or a factor per joint; None weighs all alike", "noise",
+        example="wls")]  # fmt: skip
+    robust: Annotated[Literal["huber", "tukey"] | None, Option(
+        "reduce the weight of segments that fit much worse, such as collisions",
+        needs=("filtering", ("equations", None)), example="huber")]  # fmt: skip
+    block: Annotated[Positive, Option(
+        "length of these segments", 0.5, "s", needs=("robust", ("huber", "tukey")),
+        example="0.25")]  # fmt: skip
+    prior: Annotated[Prior | None, Option(
+        "distance to the reference: entropic, euclidean (squared differences in SI), scaled (in "
+        "units of each body), or a feasid.Prior such as feasid.GaussianPrior.of(earlier_fit); "
+        "None without", "entropic", example="entropic")]  # fmt: skip
     prior_weight: Annotated[
         Annotated[float, number(1e-6, 1e6)] | Literal["evidence"] | None,
         Option("weight of the prior in units of the whitened residual, or evidence; None the "
                "evidence's, at most 10", needs=("prior", ("entropic", ...)), example="1"),
     ]  # fmt: skip
-    reference: Annotated[
-        Bodies | None,
-        Option("ten parameters per body as reference of the prior; None the description's",
-               needs=("prior", ("entropic", ...)), example="[1, 0, 0, 1, 0, 1, 0, 0, 0, 1]"),
-    ]  # fmt: skip
+    reference: Annotated[Bodies | None, Option(
+        "ten parameters per body as reference of the prior; None the description's",
+        needs=("prior", ("entropic", ...)), example="[1, 0, 0, 1, 0, 1, 0, 0, 0, 1]")]  # fmt: skip
     plausible: Annotated[bool, PLAUSIBLE]
-    slack: Annotated[
-        Annotated[float, number(0.0, 100.0)],
-        Option("without a prior, share of the residual given up for a model closer to the "
-               "description", 0.0, needs=("prior", (None,)), example="0.01"),
-    ]  # fmt: skip
-    calibration: Annotated[
-        Mapping[str, NonNegative] | Literal["usual"] | None,
-        Option("standard deviations of small errors of the log that the fit estimates and "
-               "corrects: tilt [rad], zero [rad or m], gain, delay [samples]; 0 leaves one out; "
-               "None corrects none", "usual", example="gain=0.05"),
-    ]  # fmt: skip
-    diagnose: Annotated[
-        bool, Option("look for problems of the log and note them", True, example="no")
-    ]
+    slack: Annotated[Annotated[float, number(0.0, 100.0)], Option(
+        "without a prior, share of the residual given up for a model closer to the "
+        "description", 0.0, needs=("prior", (None,)), example="0.01")]  # fmt: skip
+    calibration: Annotated[Mapping[str, NonNegative] | Literal["usual"] | None, Option(
+        "standard deviations of small errors of the log that the fit estimates and "
+        "corrects: tilt [rad], zero [rad or m], gain, delay [samples]; 0 leaves one out; "
+        "None corrects none", "usual", example="gain=0.05")]  # fmt: skip
+    diagnose: Annotated[bool, Option(
+        "look for problems of the log and note them", True, example="no")]  # fmt: skip
 
 
 class LoadOptions(LogOptions, TermOptions, total=False):
@@ -495,47 +388,35 @@ class CheckOptions(BoundOptions, SolverOptions, total=False):
     """Options of the feasibility test."""
 
     consistency: Annotated[Literal["full", "semi"] | None, CONSISTENCY]
-    margin: Annotated[
-        NonNegative,
-        Option("absolute margin in SI numbers on every constraint, the paper's epsilon", 0.0,
-               example="1e-6"),
-    ]  # fmt: skip
+    margin: Annotated[NonNegative, Option(
+        "absolute margin in SI numbers on every constraint, the paper's epsilon", 0.0,
+        example="1e-6")]  # fmt: skip
 
 
 class CorrectOptions(BoundOptions, SolverOptions, total=False):
     """Options of the closest feasible parameters: distance and constraints."""
 
-    metric: Annotated[
-        Literal["euclidean", "weighted", "entropic"],
-        Option("distance of the vectors, of weight @ vector, or of mass distributions",
-               "euclidean", example="entropic"),
-    ]  # fmt: skip
-    weight: Annotated[
-        Matrix | None,
-        Option("matrix (rows, nb) or (rows, n), such as the triangle of a regressor",
-               needs=("metric", ("weighted",))),
-    ]  # fmt: skip
-    around: Annotated[
-        Vector | None,
-        Option("strictly feasible parameters (n,) to measure around; None the description",
-               needs=("metric", ("entropic",))),
-    ]  # fmt: skip
+    metric: Annotated[Literal["euclidean", "weighted", "entropic"], Option(
+        "distance of the vectors, of weight @ vector, or of mass distributions",
+        "euclidean", example="entropic")]  # fmt: skip
+    weight: Annotated[Matrix | None, Option(
+        "matrix (rows, nb) or (rows, n), such as the triangle of a regressor",
+        needs=("metric", ("weighted",)))]  # fmt: skip
+    around: Annotated[Vector | None, Option(
+        "strictly feasible parameters (n,) to measure around; None the description",
+        needs=("metric", ("entropic",)))]  # fmt: skip
     consistency: Annotated[Literal["full", "semi"] | None, CONSISTENCY]
-    margin: Annotated[
-        NonNegative | None,
-        Option("absolute margin in SI numbers; None a little, in each body's units",
-               example="1e-6"),
-    ]  # fmt: skip
+    margin: Annotated[NonNegative | None, Option(
+        "absolute margin in SI numbers; None a little, in each body's units",
+        example="1e-6")]  # fmt: skip
 
 
 class RangeOptions(TypedDict, total=False):
     """Options on the models over which ranges are taken."""
 
-    level: Annotated[
-        Annotated[float, number(0.0, 1 - 1e-9, open=True)],
-        Option("probability of the chi-square law whose bound is the residual budget", 0.999,
-               example="0.95"),
-    ]  # fmt: skip
+    level: Annotated[Annotated[float, number(0.0, 1 - 1e-9, open=True)], Option(
+        "probability of the chi-square law whose bound is the residual budget", 0.999,
+        example="0.95")]  # fmt: skip
     plausible: Annotated[bool, PLAUSIBLE]
 
 

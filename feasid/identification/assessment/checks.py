@@ -256,13 +256,13 @@ UNBALANCED = 0.02
 @check("unbalanced", WITH_CARE)
 def torques_do_not_add_up_to_zero(e: FitEvidence) -> str:
     """A joint said to be passive that has a motor, or whose positions are wrong."""
-    k = int(np.argmax(e.unbalanced))
-    if not e.unbalanced[k] > UNBALANCED:
+    joint = max(e.unbalanced, key=e.unbalanced.__getitem__, default="")
+    if not joint or e.unbalanced[joint] <= UNBALANCED:
         return ""
     return (
-        f"The torques at {e.joints[k]}, where no motor is said to act, do not add up to zero: "
-        f"{in_percent(float(e.unbalanced[k]), 2)} of them are left. Check that it is passive, and "
-        "the clocks and signs of its encoders."
+        f"The torques at {joint}, where no motor is said to act, do not add up to zero: "
+        f"{in_percent(e.unbalanced[joint], 2)} of them are left. Check that it is passive, and the "
+        "clocks and signs of its encoders."
     )
 
 

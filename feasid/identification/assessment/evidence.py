@@ -6,6 +6,7 @@ compared with the torque that a joint's friction holds, and with the torque that
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeAlias
 
@@ -93,9 +94,9 @@ class FitEvidence:
     described: PerBody  #: of the description [kg]
     errors: ComparedErrors
     offset: PerJoint  #: constant torque of the drives without springs
-    #: of passive joints, share of the torques that should add up to zero that is left; else zero
-    unbalanced: PerJoint
     structure: tuple[Structure, ...] = ()
+    #: by passive joint, share of the torques that should add up to zero that is left
+    unbalanced: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[Note, ...] = field(default=(), metadata=TRANSIENT)  #: notes of the fit
     #: joints whose torque gain the log does not tell, see `FittedModel.assumed_gains`
     assumed: tuple[str, ...] = field(default=(), metadata=TRANSIENT)
@@ -135,11 +136,13 @@ def gather(
     springs = sum(_size_of_term(robot, t.symbol) for t in JOINT_TERMS if t.kind == "spring")
     mass = robot.inertial_columns[bodies][:, 9]
     # What is left of the torques at each passive joint, over their root sum of squares.
-    unbalanced = np.zeros(robot.dof)
+    unbalanced = dict[str, float]()
     for j in (j for j, name in enumerate(robot.coordinates) if name in robot.passive):
         columns, of_joint = reduced.triangles[j][:, :-1], beta[list(reduced.supports[j])]
         size = float(np.sqrt(np.sum(columns**2, axis=0) @ of_joint**2))
-        unbalanced[j] = float(np.linalg.norm(columns @ of_joint)) / max(size, 1e-300)
+        unbalanced[robot.coordinates[j]] = float(np.linalg.norm(columns @ of_joint)) / max(
+            size, 1e-300
+        )
     evidence = FitEvidence(
         robot.coordinates,
         tuple("N" if s else "N m" for s in _sliding(robot)),

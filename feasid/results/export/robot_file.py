@@ -354,14 +354,10 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
         ten = np.zeros(10) if other.inertial is None else other.inertial
         delta[columns] = change_frame(rotation, position) @ ten
     for k, drive in enumerate(fit.robot.drives):
-        if len(drive.coupling) == 1:
-            ((joint, factor),) = drive.coupling.items()
-            given = terms.pop(((joint, 1.0),), {})
-            for symbol, column in fit.robot.drive_columns(k).items():
-                scaling = TERMS[symbol].scaling(factor) if symbol in TERMS else None
-                delta[column] = given.pop(symbol, 0.0) / (scaling or 1.0)
-            continue
-        given = terms.pop(tuple(sorted(drive.coupling.items())), {})
+        along = tuple(sorted(drive.coupling.items()))
+        factor = along[0][1] if len(along) == 1 else 1.0
+        given = terms.pop(along if len(along) > 1 else ((along[0][0], 1.0),), {})
         for symbol, column in fit.robot.drive_columns(k).items():
-            delta[column] = given.pop(symbol, 0.0)
+            scaling = TERMS[symbol].scaling(factor) if symbol in TERMS else None
+            delta[column] = given.pop(symbol, 0.0) / (scaling or 1.0)
     return delta

@@ -90,14 +90,12 @@ def build_robot(
 
 def _with_weightless_motors(robot: Robot) -> Robot:
     """The robot with motors of elastic joints that have no mass but that which programs need."""
-    drives = {*robot.elastic.values()}
+    light = {b.joint for b in robot.bodies if b.inertial is not None and b.inertial[9] <= SPECK}
+    motors = light & {*robot.elastic.values()}
     bodies = tuple(
-        replace(b, inertial=None, members=(), massless=True)
-        if b.joint in drives and b.inertial is not None and b.inertial[9] <= SPECK
-        else b
+        replace(b, inertial=None, members=(), massless=True) if b.joint in motors else b
         for b in robot.bodies
     )
-    motors = {b.joint for b in bodies if b.massless}
     passive = tuple(link for link, motor in robot.elastic.items() if motor in motors)
     return replace(robot, bodies=bodies, passive=passive)
 

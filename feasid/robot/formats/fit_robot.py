@@ -74,13 +74,11 @@ def with_drive_options(robot: Robot, options: Mapping[str, Any]) -> Robot:
     ]
     robot = replace(robot, drives=(*robot.drives, *shared)) if shared else robot
     for name in ("elastic", "passive"):
-        given = options.get(name) or ()
-        for joint in (j for j in given if j not in robot.joints):
-            raise InputError(
-                f"{name}={[*given]}: there is no joint {joint!r}"
-                f"{did_you_mean(joint, robot.joints)}; there are {', '.join(robot.joints)}",
-                option=name,
-            )
+        try:
+            for joint in options.get(name) or ():
+                robot.joint_index(joint)
+        except InputError as error:
+            raise InputError(f"{name}= must name joints: {error}", option=name) from error
     if elastic := [j for j in options.get("elastic") or () if j not in robot.elastic]:
         robot = robot.with_elastic_joints(elastic)
     return robot.with_passive_joints(options.get("passive") or ())

@@ -143,9 +143,10 @@ def _parse_source(path: Any, limits: ReadLimits) -> XmlText:
     if isinstance(path, str) and path.lstrip().startswith("<"):
         return parse_xml(path.strip().encode(), TEXT, limits)
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        what = repr(path) if path is None or isinstance(path, str) else type(path).__name__
         raise InputError(
             f"a robot is read from a file name, a path, a description's text, a Pinocchio or a "
-            f"MuJoCo model, not from {type(path).__name__ if path else repr(path)}"
+            f"MuJoCo model, not from {what}"
         )
     if isinstance(path, str) and path.isidentifier() and not os.path.exists(path):
         # A bare name such as "panda_description"; the package downloads it at its first use.

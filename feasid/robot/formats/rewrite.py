@@ -215,8 +215,7 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
     data = form.patch(old_description, Changes(inertials, terms, gravity, extras, motors, shared))
     new_description = form.read(parse_xml(data, text.path, model=text.model))
     _require_shared(shared, new_description, form)
-    added = {body.name for body in motors}
-    read_back = (link for link in new_description.links if link.name not in added)
+    read_back = (x for x in new_description.links if x.name not in {b.name for b in motors})
     for old, new in zip(old_description.links, read_back, strict=True):
         if new.name in inertials:
             if new.mass is None or not new.is_harmless:

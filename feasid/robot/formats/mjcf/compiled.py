@@ -14,7 +14,7 @@ from feasid.robot.bodies import Limits
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.formats import description
-from feasid.robot.formats.mjcf.model import ACTUATOR_TERMS, TENDON_TERMS
+from feasid.robot.formats.mjcf.model import ACTUATOR_TERMS, FLAGS, TENDON_TERMS
 from feasid.robot.formats.terms import NO_TERMS, JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import TEXT, XmlText, parse_xml
 from feasid.robot.rotations import from_quaternion
@@ -200,11 +200,7 @@ def _terms(model: Any, joint: int) -> JointTerms:
 
 def _shared_drives(model: Any) -> dict[int, Drive]:
     """Fixed tendons that are drives along several joints, by number."""
-    off = {
-        "k": _is_flag_off(model, "spring"),
-        "fv": _is_flag_off(model, "damper"),
-        "fc": _is_flag_off(model, "frictionloss") or _is_flag_off(model, "constraint"),
-    }
+    off = {name for name, flags in FLAGS.items() if any(_is_flag_off(model, f) for f in flags)}
     out = {}
     for i in range(model.ntendon):
         ends = range(int(model.tendon_adr[i]), int(model.tendon_adr[i] + model.tendon_num[i]))
@@ -212,18 +208,17 @@ def _shared_drives(model: Any) -> dict[int, Drive]:
         terms = {
             symbol: float(getattr(model, f"tendon_{name}")[i])
             for name, symbol in TENDON_TERMS.items()
-            if hasattr(model, f"tendon_{name}") and not off.get(symbol)
+            if i in _nonzero_rows(model, f"tendon_{name}") and name not in off
         }
-        terms = {symbol: value for symbol, value in terms.items() if value}
         joints = [int(model.wrap_objid[e]) for e in ends]
         fixed = all(int(model.wrap_type[e]) == JOINT_WRAP for e in ends)
         curved = any(i in _nonzero_rows(model, f"tendon_{name}") for name in POLYNOMIALS)
         if terms and fixed and len(joints) > 1 and low == high and not curved:
-            pairs = zip(joints, (float(model.wrap_prm[e]) for e in ends), strict=True)
-            coupling = {model.joint(j).name: c for j, c in pairs}
+            factors = [float(model.wrap_prm[e]) for e in ends]
+            coupling = {model.joint(j).name: c for j, c in zip(joints, factors, strict=True)}
             parts = coupling, tuple(terms), np.array([*terms.values()])
-            rest = low if "k" in terms else 0.0
-            out[i] = Drive(model.tendon(i).name or f"tendon {i}", *parts, rest=rest, from_file=True)
+            name, rest = model.tendon(i).name or f"tendon {i}", low if "k" in terms else 0.0
+            out[i] = Drive(name, *parts, rest=rest, from_file=True)
     return out
 
 

@@ -219,6 +219,13 @@ class Mjcf:
 TENDON_TERMS = {"stiffness": "k", "damping": "fv", "frictionloss": "fc", "armature": "Ia"}
 """Symbol of the joint term per attribute of ``<fixed>``: along a sum of joints, as of a drive."""
 
+FLAGS = {
+    "damping": {"damper"},
+    "stiffness": {"spring"},
+    "frictionloss": {"frictionloss", "constraint"},
+}
+"""Flags of ``<option>`` that switch a term off."""
+
 ACTUATOR_TERMS = ("damping", "armature")
 
 LISTED = {

@@ -38,13 +38,6 @@ FULL_ORDER = (0, 3, 4, 1, 5, 2)
 """Place of xx xy xz yy yz zz in MJCF's fullinertia, which is xx yy zz xy xz yz."""
 
 
-FLAGS = {
-    "damping": {"damper"},
-    "stiffness": {"spring"},
-    "frictionloss": {"frictionloss", "constraint"},
-}
-"""Flags of ``<option>`` that switch a term off."""
-
 UNSTATED = -1.0  #: Length of a tendon's spring that stands for that in the home posture.
 
 LINEAR = 2  #: Number of coefficients of a linear polynomial; further ones must be zero.
@@ -364,7 +357,7 @@ class _MjcfReader:
                     effects.append(("nonlinear", f"{name}={text}"))
                 text = first
             numbers[name] = 0.0
-            if not FLAGS.get(name, set()) & self.disabled:
+            if not model.FLAGS.get(name, set()) & self.disabled:
                 numbers[name] = self.parse_numbers(element, name, 1, {name: text}, scope)[0].value
         in_units = numbers | {"springref": numbers["springref"] * unit}
         terms = JointTerms(**{field: in_units[name] for name, field in model.TERMS.items()})
@@ -473,28 +466,25 @@ class _MjcfReader:
         lengths = values.get("springlength", "-1").split()
         linear = all(len(values.get(name, "0").split()) == 1 for name in model.TENDON_TERMS)
         linear = linear and all(j.one_dof for j in joints) and len(joints) == len(ends) > 1
-        if element.tag != "fixed" or not linear or len({*lengths}) > 1:
+        if element.tag != "fixed" or not linear or len({*lengths}) != 1:
             return None
-        numbers = {
-            symbol: self.parse_numbers(element, name, 1, values)[0].value
+        terms = {
+            symbol: number.value
             for name, symbol in model.TENDON_TERMS.items()
-            if name in values and not FLAGS.get(name, set()) & self.disabled
+            if not model.FLAGS.get(name, set()) & self.disabled
+            for number in self.parse_numbers(element, name, 1, values)
+            if number.value
         }
-        terms = {symbol: value for symbol, value in numbers.items() if value}
         factors = [self.numbers(e, "coef", 1)[0].value for e, _ in ends if "coef" in e.attributes]
         if not terms or len(factors) < len(ends) or 0.0 in factors:
             return None
         coupling = {joint.name: c for joint, c in zip(joints, factors, strict=True)}
         home = sum(c * j.terms.rest for c, j in zip(factors, joints, strict=True))
-        length = float(lengths[0])
-        return Drive(
-            values.get("name") or f"tendon {number}",
-            coupling,
-            tuple(terms),
-            np.array([*terms.values()]),
-            rest=0.0 if "k" not in terms else home if length == UNSTATED else length,
-            from_file=True,
-        )
+        (length,) = self.parse_numbers(element, "springlength", 1, {"springlength": lengths[0]})
+        rest = home if length.value == UNSTATED else length.value
+        parts = coupling, tuple(terms), np.array([*terms.values()])
+        name, rest = values.get("name") or f"tendon {number}", rest if "k" in terms else 0.0
+        return Drive(name, *parts, rest=rest, from_file=True)
 
     def bonds(self, sections: Sequence[Element]) -> Iterator[Bond]:
         """Constraints that are active; remembers those that are not modelled."""
