@@ -195,7 +195,7 @@ def check_column_mapping(
     Columns of the motors of elastic joints are added. Raises LogError: the log has no position of
     such a motor.
     """
-    names = _numbered(robot)
+    names = _numbered_coordinates(robot)
     of_motors = [kind for kind in MOTOR_KINDS if "theta" in kind and robot.elastic]
     kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE, *of_motors)
     every = robot.coordinates
@@ -279,7 +279,7 @@ def find_column(
     df: pd.DataFrame, kind: str, robot: Robot, name: str, mapping: Mapping[str, Any]
 ) -> tuple[Any | None, bool]:
     """The column of one coordinate and whether it was found by number."""
-    by_name, names = f"{kind}_{name}", _numbered(robot)
+    by_name, names = f"{kind}_{name}", _numbered_coordinates(robot)
     if by_name in mapping:
         return mapping[by_name], False
     if name not in names:
@@ -291,7 +291,7 @@ def find_column(
     return column, column not in (None, by_name)
 
 
-def _numbered(robot: Robot) -> tuple[str, ...]:
+def _numbered_coordinates(robot: Robot) -> tuple[str, ...]:
     """The coordinates that a log may number: those of the links, not of elastic joints' motors."""
     motors = {*robot.elastic.values()}
     return tuple(name for name in robot.coordinates if name not in motors)

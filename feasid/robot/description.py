@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -491,7 +492,7 @@ class Robot(RobotLayout):
                 joint=self.passive[0],
             )
 
-    @property
+    @cached_property
     def elastic(self) -> dict[str, str]:
         """The motor of each elastic joint, by the joint of the link."""
         ends = [[*d.coupling] for d in self.drives if "k" in d.symbols and len(d.coupling) == 2]

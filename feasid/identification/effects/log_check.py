@@ -20,7 +20,7 @@ from feasid.core.notes import Note
 from feasid.identification.effects.log_findings import check_columns, in_log_columns
 from feasid.identification.effects.preparations import DecimatedLog, JudgedLog, find_large_mistakes
 from feasid.identification.estimation.estimator import Estimator
-from feasid.identification.estimation.held_out import RULES, CrossValidation
+from feasid.identification.estimation.held_out import RULES, CrossValidation, relative_error
 from feasid.identification.estimation.noise import find_delay
 from feasid.identification.estimation.torque_scale import scale_note
 from feasid.identification.regression.low_pass import low_pass_motion
@@ -351,12 +351,8 @@ def _error_reduction(
 
 
 def _squared_error_shares(trial: CrossValidation, tested: Reduced) -> Array:
-    """Squared errors of every segment of a log, as shares of its torques, (folds, dof).
-
-    They are 0 where a joint has no torque, as a passive one.
-    """
-    size = tested.torque_norms**2
-    return trial.squared_errors(tested=tested) * (size > 0) / np.where(size > 0, size, 1.0)
+    """Squared errors of every segment as shares of the torques, 0 without any, (folds, dof)."""
+    return relative_error(trial.squared_errors(tested=tested), tested.torque_norms) ** 2
 
 
 MAX_DIAGNOSED_ROWS = 10**6  #: Number of rows beyond which logs are not diagnosed during a fit.

@@ -23,6 +23,7 @@ from scipy.optimize import linear_sum_assignment, nnls
 from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError, NotEnoughDataError
 from feasid.identification.estimation.estimator import Estimator
+from feasid.identification.estimation.held_out import relative_error
 from feasid.identification.estimation.priors import WEIGHT
 from feasid.identification.regression.triangle import Reducer
 from feasid.logs.checks.findings import Finding
@@ -179,8 +180,7 @@ class JudgedLog:
         limits = (ENOUGH * size, MOST_STEPS) if self.rough else None
         delta, penalty = estimator.approach(reduced, self.whitened, limits)
         beta = np.asarray(base.K @ delta)
-        norms = reduced.torque_norms  # zero at passive joints, which no share tells
-        errors = np.where(norms > 0, reduced.residuals(beta) / np.where(norms > 0, norms, 1.0), 1.0)
+        errors = relative_error(reduced.residuals(beta) ** 2, reduced.torque_norms)
         return errors, penalty, beta
 
     @cached_property

@@ -142,13 +142,15 @@ class ForwardModel:
                 out[p.coordinate] += p.ratio**2 * p.value
         return out
 
-    def _shared_matrix(self, symbol: str) -> Array:
-        """A linear term of drives along several coordinates, shape (dof, dof)."""
-        out = np.zeros((self.robot.dof, self.robot.dof))
+    @cached_property
+    def _shared_matrices(self) -> dict[str, Array]:
+        """Linear terms of drives along several coordinates, by symbol, shape (dof, dof)."""
+        out = {symbol: np.zeros((self.robot.dof, self.robot.dof)) for symbol in LINEAR}
         for k in range(len(self.robot.drives)):
-            direction, columns = self._drive_direction(k), self.robot.drive_columns(k)
-            if symbol in columns and np.count_nonzero(direction) > 1:
-                out += self.robot.values[columns[symbol]] * np.outer(direction, direction)
+            direction = self._drive_direction(k)
+            if np.count_nonzero(direction) > 1:
+                for symbol, column in self.robot.drive_columns(k).items():
+                    out[symbol] += self.robot.values[column] * np.outer(direction, direction)
         return out
 
     @cached_property
@@ -192,7 +194,7 @@ class ForwardModel:
         mass = np.ascontiguousarray((tau[:, 1:] - tau[:, :1]).transpose(2, 0, 1))
         places = np.arange(dof)
         mass[:, places, places] += self.armature
-        mass += self._shared_matrix("Ia")
+        mass += self._shared_matrices["Ia"]
         return mass, tau[:, 0].T + self._sum_terms(self._terms[False], q, dq)
 
     def _sum_terms(self, terms: Sequence[_ActingTerm], q: Array, dq: Array) -> Array:
@@ -238,7 +240,7 @@ class ForwardModel:
         out[:, 0] = q0
         q, v, last_velocity = q0.copy(), dq0.copy(), dq0.copy()
         alive, places = np.ones(count, bool), np.arange(dof)
-        K, D = self._shared_matrix("k"), self._shared_matrix("fv")
+        K, D = (self._shared_matrices[symbol] for symbol in ("k", "fv"))
         between = 0.5 * step * D + 0.25 * step**2 * K  # velocities at the middle of the step
         for k in range(steps):
             half = q + 0.5 * step * v

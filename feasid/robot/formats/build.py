@@ -24,7 +24,7 @@ from feasid.robot.formats.description import Bond, Description, Joint, Link, Nee
 from feasid.robot.rotations import compose, exponential
 
 WORLD = "world"  #: Name of the base in equality constraints.
-SPECK = 1e-9  #: Mass [kg] and moments [kg m^2] of the motor of an elastic joint in a file.
+LIGHTEST = 1e-9  #: Mass [kg] and moments [kg m^2] of the motor of an elastic joint in a file.
 
 
 def build_robot(
@@ -90,7 +90,7 @@ def build_robot(
 
 def _with_weightless_motors(robot: Robot) -> Robot:
     """The robot with motors of elastic joints that have no mass but that which programs need."""
-    light = {b.joint for b in robot.bodies if b.inertial is not None and b.inertial[9] <= SPECK}
+    light = {b.joint for b in robot.bodies if b.inertial is not None and b.inertial[9] <= LIGHTEST}
     motors = light & {*robot.elastic.values()}
     bodies = tuple(
         replace(b, inertial=None, members=(), massless=True) if b.joint in motors else b

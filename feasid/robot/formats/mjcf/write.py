@@ -22,7 +22,7 @@ from feasid.robot.bodies import Body, Member
 from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.drives import Drive
 from feasid.robot.formats import rewrite
-from feasid.robot.formats.build import SPECK, WORLD
+from feasid.robot.formats.build import LIGHTEST, WORLD
 from feasid.robot.formats.description import Changes, Description, Extras, JointServo, NewInertial
 from feasid.robot.formats.mjcf.model import HIDDEN, TENDON_TERMS, TERMS, Mjcf, MjcfBody, MjcfJoint
 from feasid.robot.formats.shapes import NUMBERS_OF_SIZE, Shape
@@ -125,7 +125,7 @@ def _motor_lines(body: Body, terms: JointTerms) -> list[str]:
         "body",
         markup("joint", name=body.joint, type=TYPES[kind], axis=axis, pos=np.zeros(3), ref=0.0,
                limited="false", **values, **holding),
-        markup("inertial", pos=np.zeros(3), mass=SPECK, diaginertia=np.full(3, SPECK)),
+        markup("inertial", pos=np.zeros(3), mass=LIGHTEST, diaginertia=np.full(3, LIGHTEST)),
         name=body.name,
     )  # fmt: skip
 
