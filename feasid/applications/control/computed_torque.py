@@ -56,10 +56,10 @@ class ComputedTorque(CompiledDynamics):
         base: BaseParameters | None = None,
         backend: Literal["auto", "c", "python"] = "auto",
     ) -> None:
+        robot.require_motors()
         super().__init__(
             robot, base=base_parameters(robot) if base is None else base, backend=backend
         )
-        robot.require_motors()
         self.refused = 0
         self._bound: Array | None = None
         if effort is not None:
