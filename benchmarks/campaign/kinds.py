@@ -39,6 +39,8 @@ ROWS, ROWS_AS_TEXT = 200, 60
 CUTOFF = 40.0
 """Hz: a stretch of twenty samples is enough to be filtered."""
 
+DAYS = ("2026-11-26", "2026-11-27", "2026-11-28")
+
 LARGEST = 2**26
 """Bytes that the members of an archive may have, before anything is made of them."""
 
@@ -83,9 +85,20 @@ def arm():
 
 
 @cache
-def log():
-    frame = simulate(arm(), arm_parameters(arm()), 1, samples=ROWS, noise=0.02)
+def small_arm():
+    """Two joints of the arm, for kinds whose inputs cost a fit each."""
+    return feasid.load_robot(ARM, lock={"wheel_joint": 0.0}).with_joint_terms()
+
+
+def simulated(robot, seed, rows):
+    """A log as sensors give it, without accelerations."""
+    frame = simulate(robot, arm_parameters(robot), seed, samples=rows, noise=0.02)
     return frame[[c for c in frame if not c.startswith("ddq_")]]
+
+
+@cache
+def log():
+    return simulated(arm(), 1, ROWS)
 
 
 @cache
@@ -323,10 +336,11 @@ def saved(folder):
 
 def online(folder):
     """Online fits that learn from a window and from everything, with an estimate and a change."""
-    q, tau = (log()[[f"{name}_{j}" for j in arm().joints]].to_numpy() for name in ("q", "tau"))
-    seeds = []
+    robot, seeds = small_arm(), []
+    frame = simulated(robot, 1, ROWS)
+    q, tau = (frame[[f"{name}_{j}" for j in robot.joints]].to_numpy() for name in ("q", "tau"))
     for memory in ({"window": 128, "block": 8}, {"forgetting": 0.999}):
-        fit = feasid.OnlineFit(arm(), 100.0, cutoff=CUTOFF, **memory)
+        fit = feasid.OnlineFit(robot, 100.0, cutoff=CUTOFF, **memory)
         fit.extend(q, tau)
         fit.estimate()
         fit.extend(q, tau)
@@ -344,7 +358,7 @@ def online(folder):
 
     def goes_on(path, fit):
         repr(fit.estimate())
-        fit.extend(q, tau)
+        fit.extend(q[:ROWS_AS_TEXT], tau[:ROWS_AS_TEXT])
         repr(fit.estimate())
         fit.save(path, overwrite=True)
         repr((fit, fit.reduced, fit.faults, fit.decisions, fit.changes))
@@ -365,24 +379,30 @@ def _fleet_told(path, fleet):
 
 
 def store(folder):
-    """A record of a store, as a file that Parquet's readers take, too."""
-    logs = feasid.LogStore(folder / "seeds", arm(), cutoff=CUTOFF)
-    (path,) = logs.add(log(), "a", "2026-11-28")
-    place = folder / "store"
+    """A store of three small logs, of which one is changed: its bytes, or a value of its row."""
+    robot, records = small_arm(), {}
+    first = feasid.LogStore(folder / "seeds", robot, cutoff=CUTOFF)
+    for number, day in enumerate(DAYS):
+        (path,) = first.add(simulated(robot, number, ROWS_AS_TEXT), "a", day)
+        records[f"store/a/{path.name}"] = path.read_bytes()
+    name, seed = records.popitem()
 
-    def read(path, _):
-        return feasid.LogStore(place, arm(), cutoff=CUTOFF)
+    def opened(path, _):
+        return feasid.LogStore(folder / "store", robot, cutoff=CUTOFF)
+
+    def reduced_logs(path, logs):
+        repr((logs.table, logs.robots, logs.logs("a")))
+        return logs
+
+    def drift(path, logs):
+        repr(logs.drift("a"))
+        return logs
 
     def fitted(path, logs):
-        repr((logs.table, logs.robots))
-        return logs.fit("a", diagnose=False)
+        return logs.fit("a", diagnose=False, candidates=())
 
-    stages = (
-        ("opened", read),
-        ("logs", lambda path, logs: (logs.logs("a"), logs)[1]),
-        ("fitted", fitted),
-    )
-    return Kind(f"store/a/{path.name}", (path.read_bytes(),), mutators.flipped, stages)
+    stages = ("opened", opened), ("logs", reduced_logs), ("drift", drift), ("fitted", fitted)
+    return Kind(name, (seed,), mutators.record, stages, records)
 
 
 def certificate(folder):

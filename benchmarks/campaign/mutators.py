@@ -6,6 +6,7 @@ import io
 import json
 import re
 import zipfile
+from datetime import date, datetime
 
 NUMBERS = [
     b"0", b"-0.0", b"1", b"-1", b"nan", b"inf", b"-inf", b"1e999", b"1e308", b"-1e-320", b"1,5", b"0x10",
@@ -17,6 +18,12 @@ WORDS = [
     b"file:///etc/passwd", b"http://localhost:9/", b"x" * 300, b"{}", b"%s", b"${x}", b"$j_{$", b"<b>",
     b"&amp;", b"\xe2\x80\xae", b"NaN", b"run", b"t", b"q_shoulder", b"__class__", b"\r", b"\n", b"\"",
 ]  # fmt: skip
+
+VALUES = [
+    None, True, -1, 0, 1.5, 1e308, 2**62, float("nan"), float("inf"), "", "x", "\x1b", "../a", b"", b"PK\5\6",
+    [], [1.0], {"a": 1}, date(1, 1, 1), date(9999, 12, 31), datetime(2026, 11, 28),
+]  # fmt: skip
+"""What a value of a table becomes."""
 
 STORED = 0.8
 """Share of archives that are packed again without compression, which costs more than the readers."""
@@ -141,6 +148,34 @@ def archive(rng, data):
     with zipfile.ZipFile(buffer, "w", packing, compresslevel=1) as file:
         for key, value in content.items():
             file.writestr(key, value)
+    return buffer.getvalue()
+
+
+def record(rng, data):
+    """Of a Parquet table of one row: a value becomes another or is left out; or of its bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if rng.random() < 0.3:
+        return flipped(rng, data)
+    try:
+        table = pq.read_table(io.BytesIO(data))
+        row = table.slice(0, 1).to_pylist()[0]
+    except Exception:  # damaged by a change before
+        return flipped(rng, data)
+    archives = sorted(key for key, value in row.items() if isinstance(value, bytes))
+    name = rng.choice(archives if archives and rng.random() < 0.6 else sorted(row))
+    value, kind = row[name], rng.randrange(10)
+    if kind == 0:
+        table = table.drop_columns([name])
+    elif kind == 1:
+        table = rng.choice((table.slice(0, 0), pa.concat_tables([table, table])))
+    else:
+        other = archive(rng, value) if isinstance(value, bytes) else rng.choice(VALUES)
+        column = table.column_names.index(name)
+        table = table.set_column(column, name, pa.array([other] * len(table)))
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="none")
     return buffer.getvalue()
 
 
