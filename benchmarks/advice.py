@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # recorded logs, without pytest
-from faults import WHOLE, changed, halves, recorded
-
 import feasid
+from benchmarks.faults import WHOLE, changed, halves, recorded
 from feasid.core.errors import FeasidError
 from feasid.logs.checks import findings
 from feasid.logs.recording import Recording, read_signals

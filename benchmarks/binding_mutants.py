@@ -17,9 +17,9 @@ from fractions import Fraction
 import numpy as np
 import pinocchio
 from feasibility_problems import energy, planar, random_parameters, random_robot
-from second_checker import holds
 
 import feasid
+from benchmarks.second_checker import holds
 from feasid.certificate import digest
 from feasid.core.errors import FeasidError
 from feasid.core.exact.numbers import shortest_text

@@ -17,9 +17,9 @@ from collections import Counter
 import cvxpy as cp
 import numpy as np
 from feasibility_problems import planar, random_parameters, random_robot
-from second_checker import holds
 
 import feasid
+from benchmarks.second_checker import holds
 
 TIGHT = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9, "max_iter": 300}
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # recorded logs, without pytest
-from faults import RECORDED as LOGS
-from faults import changed, recorded
-
 import feasid
+from benchmarks.faults import RECORDED as LOGS
+from benchmarks.faults import changed, recorded
 
 FACTOR_ERROR = 0.12
 """Descriptions are off by as much from what their robots weigh."""

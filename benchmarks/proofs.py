@@ -18,9 +18,9 @@ from functools import cache
 import closed
 import numpy as np
 from feasibility_problems import energy, planar, random_parameters, random_robot
-from second_checker import holds
 
 import feasid
+from benchmarks.second_checker import holds
 from feasid import Body, Robot, Rotor
 from feasid.robot import inertia
 

@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import cvxpy as cp
 import numpy as np
 import pandas as pd
-from public_calls import Subjects
 
 import feasid
+from benchmarks.public_calls import Subjects
 from feasid.cli import store as cli_store
 from feasid.options.complete import option_table
 from feasid.options.tables import FitOptions

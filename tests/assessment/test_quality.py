@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import accumulate
 
-import faults
 import numpy as np
 import pytest
 from evidence_of import evidence
@@ -13,6 +12,7 @@ from logs import arm_and_log
 from thorough import some
 
 import feasid
+from benchmarks import faults
 from feasid.cli import main
 from feasid.cli.fit import EXIT_USELESS
 from feasid.core.notes import Note

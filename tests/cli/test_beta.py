@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
-from second_checker import holds
 
 import feasid
+from benchmarks.second_checker import holds
 from feasid.cli import main
 
 

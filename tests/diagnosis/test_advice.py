@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import KINDS, clean, halves, inject, resample
 
 import feasid
 from benchmarks.advice import CASES, HARM, harm, harm_of_case, sizes_of
+from benchmarks.faults import KINDS, clean, halves, inject, resample
 from feasid.logs.checks import findings
 from feasid.logs.frame import prepare
 from feasid.robot.formats.load import load_robot

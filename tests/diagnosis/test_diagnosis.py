@@ -7,13 +7,14 @@ import json
 import re
 from dataclasses import replace
 
-import faults
 import numpy as np
 import pandas as pd
 import pytest
 from logs import arm_and_log
 
 import feasid
+from benchmarks import faults
+from benchmarks.faults import LOGS, alarms, is_named_first, serious
 from feasid import inverse_dynamics
 from feasid.cli import main
 from feasid.core.errors import DescriptionError, InputError
@@ -24,42 +25,11 @@ from feasid.logs.frame import prepare
 from feasid.logs.recording import Recording
 from feasid.robot.inertia import from_mass_com_inertia
 
-LOGS = ("kuka_lwr4", "unitree_z1", "simulated")
-
-NAMED = 0.95
-"""Share of injected faults that must be named correctly, with the right joint."""
-
-LONG = 0.75
-"""Share of the KUKA's log, at least, in which a delay of 60 ms is named: its joints swing at 0.12
-Hz, and to 13 s of it such a delay is 2.8 deviations, fewer than a fit takes out."""
-
-
-def serious(diagnosis):
-    return [f for f in diagnosis if f.level != "note"]
-
-
-def alarms(name, diagnosis):
-    """Serious findings; gears and torque sensors of the KUKA do yield."""
-    return [f for f in serious(diagnosis) if (name, f.code) != ("kuka_lwr4", "elastic")]
-
 
 def columns(log, robot=None):
     """What the columns alone show: without fits, in milliseconds."""
     robot = log.attrs["robot"] if robot is None else robot
     return check_columns(Recording.from_source(log), robot, {})
-
-
-def correct(kind, name, seed):
-    """Whether one injected fault is the first finding, with the right joints."""
-    rng = np.random.default_rng([seed, LOGS.index(name), faults.KINDS.index(kind)])
-    df, _ = faults.clean(name)
-    least = LONG if (kind, name) == ("lag", "kuka_lwr4") else 0.5
-    broken, joints = faults.inject(kind, faults.resample(df, rng, least), name, rng)
-    found = feasid.diagnose(broken, df.attrs["robot"])
-    if kind == "lag":  # the fit takes it out itself
-        return any(f.code == "calibrated" and "the motion" in f.message for f in found)
-    first = [f for f in found if f.code == "gap"] if kind == "gap" else serious(found)
-    return bool(first) and first[0].code == kind and set(first[0].joints) == joints
 
 
 @pytest.mark.slow
@@ -78,27 +48,7 @@ def test_columns_of_clean_logs_raise_no_alarm(name):
 @pytest.mark.parametrize("kind", faults.KINDS)
 @pytest.mark.parametrize("name", LOGS)
 def test_one_fault_of_each_kind_is_named(kind, name):
-    assert correct(kind, name, seed=1)
-
-
-@pytest.mark.slow
-def test_ninety_faults():
-    cases = [(k, n, s) for k in faults.KINDS for n in LOGS for s in range(2, 5)]
-    assert len(cases) == 90
-    missed = [case for case in cases if not correct(*case)]
-    assert len(missed) <= (1 - NAMED) * len(cases), missed
-
-
-@pytest.mark.slow
-def test_thirty_clean_resamples_raise_no_alarm():
-    told = []
-    for k, name in enumerate(LOGS):
-        df, _ = faults.clean(name)
-        for seed in range(10):
-            part = faults.resample(df, np.random.default_rng([k, seed]))
-            found = alarms(name, feasid.diagnose(part, df.attrs["robot"]))
-            told += [(name, seed, f.code) for f in found]
-    assert told == []
+    assert is_named_first(kind, name, seed=1)
 
 
 PLAIN = {"cutoff": 10.0, "candidates": (), "diagnose": False}

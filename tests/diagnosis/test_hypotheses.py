@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from faults import changed, recorded
 from thorough import some
 
 import feasid
+from benchmarks.faults import changed, recorded
 from benchmarks.hypotheses import CASES, UNTOLD, serious
 
 pytestmark = pytest.mark.slow  # a minute of simulations and searches

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from faults import WHOLE, halves, recorded, simulated
 
 import feasid
+from benchmarks.faults import WHOLE, halves, recorded, simulated
 
 pytestmark = pytest.mark.slow  # fits of whole logs, several each
 

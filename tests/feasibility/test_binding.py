@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from claims import signed
 from feasibility_problems import energy, random_parameters, random_robot
-from second_checker import holds
 
 import feasid
+from benchmarks.second_checker import holds
 from feasid.core.exact.numbers import shortest_text
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import feasible_least_squares

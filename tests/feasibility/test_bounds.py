@@ -12,9 +12,9 @@ from feasibility_problems import (
     triangle,
     with_noise,
 )
-from second_checker import holds
 
 import feasid
+from benchmarks.second_checker import holds
 from feasid.certificate import exact
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import feasible_least_squares

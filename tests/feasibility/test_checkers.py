@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from claims import signed
-from second_checker import holds, inertia, is_pd, is_psd
 
 from benchmarks.certificate_mutants import MOST_CALLS, accepted, counted, mutated, originals
+from benchmarks.second_checker import holds, inertia, is_pd, is_psd
 from feasid import certificate
 
 MUTATIONS, MUTATIONS_SLOW = 500, 100_000

@@ -6,9 +6,9 @@ import pytest
 from feasibility_problems import base_of, random_parameters, random_robot, triangle, with_noise
 from logs import arm_parameters
 from robots import read_arm
-from second_checker import holds
 
 import feasid
+from benchmarks.second_checker import holds
 from feasid import Body, Robot
 from feasid.core.errors import InputError
 from feasid.parameters.feasibility import problems, solve

@@ -10,8 +10,8 @@ from operator import getitem
 
 import pytest
 from claims import signed
-from second_checker import holds
 
+from benchmarks.second_checker import holds
 from feasid import certificate
 
 BALL = {s: "2" if s in ("Lxx", "Lyy", "Lzz") else "0" for s in certificate.BODY} | {"m": "1"}

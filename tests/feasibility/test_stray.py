@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from feasibility_problems import base_of, planar, random_parameters, triangle
-from second_checker import holds
 
 import feasid
 from benchmarks.proofs import NEW, OLD, outcome
+from benchmarks.second_checker import holds
 from feasid.parameters.feasibility import solve
 from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import feasible_set

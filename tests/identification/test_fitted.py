@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
-from second_checker import holds
 
 import feasid
+from benchmarks.second_checker import holds
 from feasid.certificate import exact
 from feasid.core.errors import CertificateError, UselessFitError
 from feasid.identification.assessment.compared_errors import held_out_errors

@@ -5,9 +5,9 @@ from functools import cache
 import cvxpy as cp
 import numpy as np
 import pytest
-from second_checker import holds
 
 import feasid
+from benchmarks.second_checker import holds
 from feasid import base_parameters, regressor
 from feasid.datasets import wam
 from feasid.identification.regression.triangle import Reduced

@@ -14,10 +14,10 @@ from functools import reduce
 import numpy as np
 import pytest
 import simulated
-from faults import recorded
 from seeds import seed_of
 
 import feasid
+from benchmarks.faults import recorded
 from benchmarks.promises import coverage_of_road, roads_of_pairs
 from feasid.core.errors import FeasidError, NotEnoughDataError
 

@@ -1,17 +1,32 @@
-"""Logs and the faults that are put into them, for tests of the diagnosis."""
+"""Faults that are put into recorded and simulated logs, and whether the diagnosis names them.
+
+    PYTHONPATH=.:tests python -m benchmarks.faults [--seeds 3] [--parts 10]
+
+Prints each fault that is not the first finding with its joints, by kind, log and seed, and each
+alarm on a part of a log without faults. Of ninety faults 95 % must be named, and of thirty parts
+none may raise an alarm.
+"""
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 from logs import log_frame
 
+import feasid
 from feasid import Robot, datasets, inverse_dynamics
 from feasid.logs.columns import find_columns
 from feasid.robot.bodies import Limits
 from feasid.robot.inertia import from_mass_com_inertia
+
+LOGS = ("kuka_lwr4", "unitree_z1", "simulated")
+
+LONG = 0.75
+"""Share of the KUKA's log, at least, in which a delay of 60 ms is named: its joints swing at 0.12
+Hz, and to 13 s of it such a delay is 2.8 deviations, fewer than a fit takes out."""
 
 KINDS = ("degrees", "swap", "sign", "gear", "lag", "stuck", "saturated", "gap", "nan", "velocity")
 
@@ -208,3 +223,51 @@ def changed(name, kinds, change, joints=None):
     out.attrs = {}
     out[columns] = change(out[columns].to_numpy())
     return out
+
+
+def serious(diagnosis):
+    """Findings that are more than notes."""
+    return [f for f in diagnosis if f.level != "note"]
+
+
+def alarms(name, diagnosis):
+    """Serious findings of a log without faults; gears and torque sensors of the KUKA do yield."""
+    return [f for f in serious(diagnosis) if (name, f.code) != ("kuka_lwr4", "elastic")]
+
+
+def is_named_first(kind, name, seed):
+    """Whether one injected fault is the first finding, with the right joints."""
+    rng = np.random.default_rng([seed, LOGS.index(name), KINDS.index(kind)])
+    df, _ = clean(name)
+    least = LONG if (kind, name) == ("lag", "kuka_lwr4") else 0.5
+    broken, joints = inject(kind, resample(df, rng, least), name, rng)
+    found = feasid.diagnose(broken, df.attrs["robot"])
+    if kind == "lag":  # the fit takes it out itself
+        return any(f.code == "calibrated" and "the motion" in f.message for f in found)
+    first = [f for f in found if f.code == "gap"] if kind == "gap" else serious(found)
+    return bool(first) and first[0].code == kind and set(first[0].joints) == joints
+
+
+def alarms_of_part(name, seed):
+    """Codes of the alarms on a part of a log without faults."""
+    df, _ = clean(name)
+    part = resample(df, np.random.default_rng([LOGS.index(name), seed]))
+    return [f.code for f in alarms(name, feasid.diagnose(part, df.attrs["robot"]))]
+
+
+def main():
+    """Print what is not named, and what is named without a reason."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=3, help="faults of a kind in a log")
+    parser.add_argument("--parts", type=int, default=10, help="parts of a log without faults")
+    arguments = parser.parse_args()
+    cases = [(k, n, 2 + s) for k in KINDS for n in LOGS for s in range(arguments.seeds)]
+    missed = [case for case in cases if not is_named_first(*case)]
+    print(f"{len(cases) - len(missed)} of {len(cases)} faults are named", *missed, sep="\n")
+    parts = {(n, s): alarms_of_part(n, s) for n in LOGS for s in range(arguments.parts)}
+    raised = {part: codes for part, codes in parts.items() if codes}
+    print(f"{len(raised)} of {len(parts)} parts raise an alarm", *raised.items(), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
