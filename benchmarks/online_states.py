@@ -13,6 +13,8 @@ import feasid
 RATE = 100.0
 AFTER = 500
 """Samples after a fit was saved and read."""
+STIFFNESS = 3000.0
+"""Of elastic joints [N m/rad]."""
 CHANGE = 1800
 """Sample at which the last body becomes heavier."""
 
@@ -27,7 +29,18 @@ def tree():
     return feasid.load_robot(tree_with_couplings(1))
 
 
-ROBOTS = {"chain": chain, "slide": lambda: feasid.load_robot(ARM), "tree": tree}
+def springs():
+    """With a spring between the motor and the link of its last joint."""
+    return chain().with_elastic_joints(chain().joints[-1:])
+
+
+def pendulum():
+    """Whose last joint has no motor."""
+    return chain().with_passive_joints(chain().joints[-1:])
+
+
+ROBOTS = {"chain": chain, "slide": lambda: feasid.load_robot(ARM), "tree": tree,
+          "springs": springs, "pendulum": pendulum}  # fmt: skip
 
 STATES = {"fresh": (), "learning": (330,), "estimated": (600, 777), "accepted": (900, 1200, 1555),
           "changed": (900, 1300, 1700, CHANGE + 150, CHANGE + 333)}  # fmt: skip
@@ -76,19 +89,26 @@ def make(robot, options):
 
 
 def log_of(robot, rng, samples):
-    """Positions, velocities and torques with noise; the last body is heavier from `CHANGE` on."""
+    """Positions, velocities and torques with noise; the last body is heavier from `CHANGE` on.
+
+    Motors of elastic joints have no inertia, and turn further than their links by the springs.
+    """
     t = np.arange(samples) / RATE
-    rates, (a, b) = 2 * np.pi * rng.uniform(0.1, 0.7, 4), rng.uniform(-0.3, 0.3, (2, 4, robot.dof))
+    rigid = robot.without_elastic_joints().with_joint_terms()
+    rates, (a, b) = 2 * np.pi * rng.uniform(0.1, 0.7, 4), rng.uniform(-0.3, 0.3, (2, 4, rigid.dof))
     q, dq, ddq = waves(t, rates, a, b)
-    robot = robot.with_joint_terms()
-    true = arm_parameters(robot)
-    true[robot.inertial_columns] *= rng.uniform(0.8, 1.25)
+    true = arm_parameters(rigid)
+    true[rigid.inertial_columns] *= rng.uniform(0.8, 1.25)
     heavy = true.copy()
-    heavy[robot.inertial_columns[-1]] *= 2.5
-    tau = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=true)
-    tau[CHANGE:] = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=heavy)[CHANGE:]
-    scale = 0.01 * np.abs(tau).max(axis=0)
-    return q, dq, tau + scale * rng.standard_normal(tau.shape), 1.7e9 + t
+    heavy[rigid.inertial_columns[-1]] *= 2.5
+    tau = feasid.inverse_dynamics(rigid, q, dq, ddq, parameters=true)
+    tau[CHANGE:] = feasid.inverse_dynamics(rigid, q, dq, ddq, parameters=heavy)[CHANGE:]
+    tau += 0.01 * np.abs(tau).max(axis=0) * rng.standard_normal(tau.shape)
+    links = {motor: link for link, motor in robot.elastic.items()}
+    places = [rigid.coordinates.index(links.get(name, name)) for name in robot.coordinates]
+    turned = np.isin(robot.coordinates, [*links]) * tau[:, places] / STIFFNESS
+    dq = dq[:, places] + np.gradient(turned, 1 / RATE, axis=0)
+    return q[:, places] + turned, dq, tau[:, places], 1.7e9 + t
 
 
 def bits(estimate):

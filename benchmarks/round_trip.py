@@ -35,15 +35,24 @@ import feasid
 from benchmarks.faults_page import write_row
 from benchmarks.together.arms import LOGS, ROBOTS
 from benchmarks.together.choices import CHOICES
+from benchmarks.together.further import FURTHER
 from benchmarks.together.judge import SHOWN
 from benchmarks.together.rows import APART, Row
 from feasid.core.errors import FeasidError
-from feasid.options.tables import FitOptions, LogOptions, ReduceOptions
+from feasid.options.tables import (
+    FitOptions,
+    LogOptions,
+    MeasuredOptions,
+    ReduceOptions,
+    TermOptions,
+)
 
 EQUAL = 1e-9
 """Relative difference of numbers that are summed in another order."""
 BYTES, CUTS = 12, 4
 """Changed bytes and cuts of each file; a third of them in the short test."""
+OFTEN = 3
+"""How much more often a further robot is drawn than one of the array with one kind of log."""
 ROWS = 900
 """Of the logs of the short test."""
 QUICK = {"diagnose": False, "candidates": (), "plausible": False}
@@ -80,8 +89,12 @@ def classes_that_save():
 
 
 def drawn_world(rng, table, quick, most=2):
-    """A robot with its log, and options of a table that go with it, as drawn labels."""
+    """A robot with its log, and options of a table that go with it, as drawn labels.
+
+    Every fourth robot has springs, joints without motors, temperatures or a weighed load.
+    """
     worlds = [(robot, log) for robot in ROBOTS for log in LOGS if (robot, log) not in APART]
+    worlds += [(name, "") for name in FURTHER] * OFTEN
     while True:
         choices = [c for c in CHOICES[1:] if c.option in table.__annotations__]
         labels = tuple(c.label for c in rng.sample(choices, rng.randrange(most + 1)))
@@ -186,7 +199,8 @@ def reduced_kind(rng, folder, quick):
     one = states[state]()
 
     def future(reduced, folder):
-        asked = {k: options[k] for k in ("friction", "drive_inertia", "measured") if k in options}
+        terms = {**TermOptions.__annotations__, **MeasuredOptions.__annotations__}
+        asked = {k: v for k, v in options.items() if k in terms}
         fit = attempt(lambda: feasid.fit(reduced, arm.description, **QUICK, **asked))
         return (reduced + reduced).to_bytes(), fit if isinstance(fit, str) else fit.delta.tobytes()
 

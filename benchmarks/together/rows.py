@@ -15,6 +15,7 @@ from feasid.core.errors import FeasidError
 from .acts import ACTS, reloaded
 from .arms import LOGS, ROBOTS, World, world
 from .choices import CHOICES, LAST, OF_SENSORS
+from .further import FURTHER
 from .judge import assert_refusal, assert_right_or_in_doubt, assert_shown, is_right
 
 BY_LABEL = {choice.label: choice for choice in CHOICES}
@@ -48,7 +49,8 @@ class Row:
 
     def world(self) -> World:
         """With the logs that go with the options."""
-        arm = world(self.robot, self.log)
+        further = FURTHER.get(self.robot)
+        arm = further() if further else world(self.robot, self.log)
         for choice in sorted(self.choices, key=lambda c: LAST.get(c.change, 0)):
             logs = (choice.change(log, arm) for log in (arm.log, arm.test_log, arm.loaded))
             live = choice.change(arm.live, arm) if choice.change in OF_SENSORS else arm.live

@@ -319,7 +319,7 @@ class Robot(RobotLayout):
         drive_inertia : bool
             Add the drive inertia Ia seen by each joint.
         couplings : sequence of Drive
-            Further drives, for motors that move several joints.
+            Further drives, for motors that move several joints, in place of those it has.
         joints : sequence of str, optional
             Only these joints; default all with one degree of freedom.
         features : mapping of str to sequence of CustomJointTerm, optional
@@ -338,8 +338,7 @@ class Robot(RobotLayout):
         """
         if isinstance(friction, str):
             friction = (friction,)
-        unknown = [f for f in friction if f not in FRICTION]
-        if unknown:
+        if unknown := [f for f in friction if f not in FRICTION]:
             hint = did_you_mean(unknown[0], FRICTION)
             raise InputError(f"unknown friction term {unknown[0]!r}{hint}: choose of {[*FRICTION]}")
         wanted = {s for f in friction for s in FRICTION[f]} | ({"Ia"} if drive_inertia else set())
@@ -363,7 +362,9 @@ class Robot(RobotLayout):
                     "load-dependent friction needs inertial parameters of every body, and the "
                     f"description of robot {self.name!r} lacks some"
                 )
-        return replace(self, drives=(*drives, *couplings), load_model=load)
+        shared = [d for d in self.drives if len(d.coupling) > 1 and d not in couplings]
+        springs = [drive for drive in shared if "k" in drive.symbols]
+        return replace(self, drives=(*drives, *springs, *couplings), load_model=load)
 
     def with_passive_joints(self, joints: Sequence[str]) -> Robot:
         """Copy of the robot with joints that no motor moves: pendulums, casters, trailers.
@@ -424,8 +425,7 @@ class Robot(RobotLayout):
         ('2_motor', '1', '2')
         """
         bodies = {j: self.bodies[self.joint_index(j)] for j in joints}
-        bad = [j for j, b in bodies.items() if b.dof != 1 or j in self.passive]
-        if bad:
+        if bad := [j for j, b in bodies.items() if b.dof != 1 or j in self.passive]:
             raise InputError(
                 f"joint {bad[0]!r} is passive, elastic already, or has several degrees of freedom",
                 joint=bad[0],

@@ -319,6 +319,7 @@ def test_what_cannot_be_read_or_written_is_refused(tmp_path):
     for content, words in (
         (b"#usda 1.0\ndef {{{", "damaged or no USD"), (b"PXR-USDC" + b"\xff" * 200, "damaged or"),
         (b"#usda 1.0\n", "no prim with PhysicsRigidBodyAPI"),
+        (sound.replace(b"PerUnit = 1", b"PerUnit = 1e308"), r"metersPerUnit 1e\+308 and kilograms"),
         (sound.replace(b'axis = "Z"', b'axis = "Q"'), "/j: turns about 'Q'"),
         (sound.replace(b"mass = 2", b"mass = nan"), "/a: mass nan or inertia"),
         (sound.replace(b"(1, 1, 1)", b"(1, inf, 1)"), "/a: mass 2 or inertia .* not a finite"),

@@ -116,7 +116,7 @@ def test_a_fit_with_springs_is_saved_and_simulated(springs, tmp_path):
     fit.save(tmp_path / "springs.feasid")
     again = feasid.load(tmp_path / "springs.feasid")
     np.testing.assert_array_equal(again.robot.values, fit.robot.values)
-    assert again.robot.elastic == fit.robot.elastic
+    assert again.robot.elastic == fit.robot.elastic == fit.robot.with_joint_terms().elastic
     assert (fit.simulate(other).rms[-1] < 2e-3).all()
     fit.report(tmp_path / "springs.html")
 

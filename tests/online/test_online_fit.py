@@ -65,7 +65,7 @@ def log_at(t, seed=0, noise=0.05):
 
 def online(**options):
     given = {"cutoff": CUTOFF, "base": base()} | options
-    return feasid.OnlineFit(base().robot, RATE, **given)
+    return feasid.OnlineFit(given["base"].robot, RATE, **given)
 
 
 def taught(*signals, t=None, **options):
@@ -77,18 +77,13 @@ def taught(*signals, t=None, **options):
 
 def rows_of(fit, q, tau):
     """All rows of a run in one piece, and the sample that completed each."""
-    mine = CausalEquations(base(), RATE, CUTOFF, 40.0, fit.equations.every, 0.2)
-    return mine.push(q.T, tau.T)
-
-
-def normal(triangles):
-    """Normal equations: what triangles say, whatever their signs."""
-    return [t.T @ t for t in triangles]
+    return CausalEquations(base(), RATE, CUTOFF, 40.0, fit.equations.every, 0.2).push(q.T, tau.T)
 
 
 def assert_same(found, expected):
-    for a, b in zip(normal(found), normal(expected), strict=True):
-        assert np.abs(a - b).max() <= ROUNDING * np.abs(b).max()
+    """Normal equations are what triangles say, whatever their signs."""
+    for a, b in zip(found, expected, strict=True):
+        assert np.abs(a.T @ a - b.T @ b).max() <= ROUNDING * np.abs(b.T @ b).max()
 
 
 def batch_estimate(fit, triangles, count):
@@ -290,8 +285,7 @@ def test_the_truth_is_found_and_the_deviations_know_how_well():
 
 def test_without_samples_the_nominal_model_stands():
     fit = online()
-    estimate = fit.estimate()
-    nominal = fit.base.K @ fit.problem.nominal
+    nominal, estimate = fit.base.K @ fit.problem.nominal, fit.estimate()
     np.testing.assert_allclose(estimate.beta, nominal, rtol=1e-2, atol=1e-2)
     assert not estimate.decision.open
     assert "the buffer is not full" in estimate.decision.reasons
@@ -388,6 +382,14 @@ def test_a_torque_or_position_that_stands_still_while_the_joint_moves_is_left_ou
     x = q if kind == "position" else tau
     x[600:900, 1] = x[600, 1]
     assert 150 < taught(q, tau, dq).faults[f"stuck {kind}"] <= 300
+
+
+def test_a_joint_without_a_motor_has_no_torque_whatever_is_measured():
+    (q, tau), robot = log(2400), base().robot
+    passive = feasid.base_parameters(robot.with_passive_joints(robot.joints[:1]))
+    silent, measured = (taught(q, tau * [x, 1, 1, 1], base=passive) for x in (0, 1))
+    assert not silent.faults
+    assert_same(measured.reduced.triangles, silent.reduced.triangles)
 
 
 def test_gaps_are_bridged_or_begin_a_new_run():

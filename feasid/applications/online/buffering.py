@@ -68,15 +68,12 @@ class StuckSignal:
     def __init__(self, dof: int, after: int) -> None:
         self._after = after
         self._length = [0] * dof
-        self._value: Array | None = None
-        self._origin = np.zeros(dof)
+        self._value, self._origin = np.full(dof, np.nan), np.zeros(dof)
 
     def find_stuck(self, signal: Array, moving: Array) -> Mask:
         """Rows in which some joint's signal has stood still while `moving` moved; (N, dof) both."""
         count = len(signal)
         out = np.zeros(count, dtype=bool)
-        if self._value is None:
-            self._value, self._origin = signal[0] + np.nan, moving[0].copy()
         for j in range(signal.shape[1]):
             run, last = _run_lengths(
                 np.r_[self._value[j], signal[:-1, j]] == signal[:, j], self._length[j]
@@ -101,11 +98,11 @@ class SampleChecks:
     velocities are measured, "stuck position".
     """
 
-    def __init__(self, dof: int, rate: float) -> None:
-        self.rate = rate
+    def __init__(self, driven: Mask, rate: float) -> None:
+        self.rate, self._driven, dof = rate, driven, len(driven)
         self.faults: Counter[str] = Counter()
         after = max(MIN_STALE_SAMPLES, round(MIN_STUCK_SECONDS * rate))
-        self._torques, self._positions = StuckSignal(dof, after), StuckSignal(dof, after)
+        self._torques, self._positions = (StuckSignal(n, after) for n in (driven.sum(), dof))
         self._travelled = np.zeros(dof)
         self._last: Array | None = None
         self._time = np.nan
@@ -131,16 +128,14 @@ class SampleChecks:
         rows = np.hstack([q, tau] if dq is None else [q, tau, dq])
         finite = np.isfinite(rows).all(axis=1)
         self._count("not finite", ~finite)
-        first = rows[:1] if self._last is None else self._last
-        equal = (np.vstack([first, rows[:-1]]) == rows).all(axis=1)
-        if self._last is None:
-            equal[0] = False
+        repeated = self._last is not None and bool((rows[0] == self._last).all())
+        equal = np.r_[repeated, (rows[1:] == rows[:-1]).all(axis=1)]
         run, self._equal = _run_lengths(equal, self._equal)
-        self._last = rows[-1:].copy()
+        self._last = rows[-1].copy()
         stale = _runs_from(run, MIN_STALE_SAMPLES)
         self._count("stale", stale & finite)
         with np.errstate(invalid="ignore", over="ignore"):
-            stuck = self._torques.find_stuck(tau, q)
+            stuck = self._torques.find_stuck(tau[:, self._driven], q[:, self._driven])
             frozen = np.zeros_like(stuck)
             if dq is not None:
                 moves = np.nan_to_num(dq, posinf=0.0, neginf=0.0)

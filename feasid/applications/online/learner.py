@@ -153,7 +153,10 @@ class Learner:
         coded = not robot.loops and all(body.dof == 1 for body in robot.bodies)
         nominal = robot.with_values(problem.nominal)
         self._model = CompiledDynamics(nominal, base=self.base, backend="python") if coded else None
-        self._checks = buffering.SampleChecks(robot.dof, rate)
+        self._driven = ~np.isin(robot.coordinates, robot.passive)
+        # Motors of elastic joints have the inertia that the log shows, and none described.
+        self._links = np.flatnonzero(~np.isin(robot.coordinates, [*robot.elastic.values()]))
+        self._checks = buffering.SampleChecks(self._driven, rate)
         self._grid = buffering.EvenGrid(rate)
         place = {c: k for k, c in enumerate(equations.plan.columns)}
         nonzero = equations.plan.nonzero_columns
@@ -167,12 +170,9 @@ class Learner:
         self._latest: OnlineEstimate | None = None
         self._posture = np.zeros(robot.dof)
         self._noise = np.ones(robot.dof)
-        self._known = 0.0
-        self._learnt = 0.0
-        self._since = 0
-        self._still = 0
-        self._pending = False
-        self._converged = True
+        self._known = self._learnt = 0.0
+        self._since = self._still = 0
+        self._pending, self._converged = False, True
         recent = max(1, round(COMPARISON_SECONDS * rate / block))
         self._errors: deque[tuple[Array, Array, int]] = deque(maxlen=recent)
         self._bad: deque[int] = deque(maxlen=max(1, round(rate / block)))
@@ -207,7 +207,8 @@ class Learner:
                     self._grid.reset()
                 speeds, part = raw.dq, slice(first, last)
                 smooth = raw.q[part] if speeds is None else np.hstack([raw.q[part], speeds[part]])
-                smooth, tau, t = self._grid.resample(smooth, raw.tau[part], raw.t[part])
+                torque = raw.tau[part] * self._driven  # zero without a motor
+                smooth, tau, t = self._grid.resample(smooth, torque, raw.t[part])
                 smooth = np.ascontiguousarray(smooth.T)
                 q, dq = smooth[:dof], None if speeds is None else smooth[dof:]
                 rows, at = self.equations.push(q, np.ascontiguousarray(tau.T), dq)
@@ -363,7 +364,7 @@ class Learner:
             else:
                 self._model.use(self.base.K @ values)
                 matrix = self._model.mass_matrix(q)
-            spectra.append(np.linalg.eigvalsh(matrix))
+            spectra.append(np.linalg.eigvalsh(matrix[np.ix_(self._links, self._links)]))
         estimated, nominal = spectra
         rate, clock = self._checks.wrong_rate, ""
         if rate is not None:

@@ -305,7 +305,7 @@ class OnlineFit(Learner):
             self._jobs.call(self._restart)
 
     def _restart(self) -> None:
-        checks = SampleChecks(self.robot.dof, self.rate)
+        checks = SampleChecks(self._driven, self.rate)
         buffer = SampleBuffer(self.robot.dof, self.block, self.rate)
         restore_part(checks, state_of(self._checks))
         restore_part(buffer, state_of(self._buffer))

@@ -179,7 +179,11 @@ class _Reader:
         self.text, self.path = text, text.path
         self.stage = usd_module("Usd").Stage.Open(open_layer(text.data, text.path))
         length = geom.GetStageMetersPerUnit(self.stage)
-        self.units = StageUnits(length, physics.GetStageKilogramsPerUnit(self.stage))
+        mass = physics.GetStageKilogramsPerUnit(self.stage)
+        if not all(1e-9 <= unit <= 1e9 for unit in (length, mass)):  # products fit doubles
+            units = f"metersPerUnit {length:g} and kilogramsPerUnit {mass:g}"
+            raise refused_layer(self.path, f"{units} must be from 1e-9 to 1e9")
+        self.units = StageUnits(length, mass)
         prims = [*self.stage.Traverse()]
         every = [p for p in prims if p.HasAPI(physics.RigidBodyAPI)]
         if text.model:
