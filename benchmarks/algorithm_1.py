@@ -1,21 +1,16 @@
 """Time of the regressor by Algorithm 1 of the Valkyrie paper, beside the batched one, against n.
 
-python benchmarks/algorithm_1.py
+python -m benchmarks.algorithm_1
 """
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from spatial_oracle import SpatialDynamics
-
 import feasid
+from benchmarks.spatial_oracle import SpatialDynamics
 
 SIZES = (4, 8, 16, 32)
 SAMPLES = 1000

@@ -10,16 +10,13 @@ subsets, held joints, rest, offsets and tilts from 1e-2 to 1e-9, millimetres to 
 """
 
 import argparse
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # the exact oracle, without pytest
-from mechanisms import (
+from benchmarks.mechanisms import (
     exact_base,
     random_mechanism,
     rational_rotation,
@@ -27,7 +24,6 @@ from mechanisms import (
     tilted,
     turned_by_45_degrees,
 )
-
 from feasid.core.errors import FeasidError, RankError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.parameters.identifiability.parameters import ALONE, COMBINED, NEVER

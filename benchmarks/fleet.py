@@ -1,8 +1,8 @@
 """Many logs and many robots.
 
-    python benchmarks/fleet.py memory [--logs 2000]
-    python benchmarks/fleet.py logs [--seeds 10] [--first 0] [--arms kuka_lwr4 kinova_gen3]
-    python benchmarks/fleet.py fleets [--seeds 3] [--first 0] [--arms kuka_lwr4] [--robots 8]
+    python -m benchmarks.fleet memory [--logs 2000]
+    python -m benchmarks.fleet logs [--seeds 10] [--first 0] [--arms kuka_lwr4 kinova_gen3]
+    python -m benchmarks.fleet fleets [--seeds 3] [--first 0] [--arms kuka_lwr4] [--robots 8]
 
 ``memory`` reduces files of two seconds through two worker processes, one of which is killed on the
 way, and through one process, and prints the parent's largest memory, how many logs were tried
@@ -33,9 +33,7 @@ from pathlib import Path
 import numpy as np
 
 import feasid
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from fleets import KINDS, POOR, RICH, TEST, ArmType, odd_logs
+from benchmarks.fleets import KINDS, POOR, RICH, TEST, ArmType, odd_logs
 
 SEVEN = "kuka_lwr4"
 PERIOD = 0.01
@@ -85,7 +83,15 @@ def memory(count: int) -> None:
         write_logs(Path(name), count)
         results = {}
         for workers, kill in ((2, True), (1, False)):
-            command = [sys.executable, __file__, "part", name, str(workers), str(int(kill))]
+            command = [
+                sys.executable,
+                "-m",
+                "benchmarks.fleet",
+                "part",
+                name,
+                str(workers),
+                str(int(kill)),
+            ]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
             bits, peak, seconds, killed = done.stdout.split()
             results[workers] = bits

@@ -52,7 +52,10 @@ class Signals:
 
 @dataclass
 class Scenario:
-    """Phases are (seconds, moving); friction(t) scales joints' friction, load(t) is on or off."""
+    """Phases are (seconds, moving), of all joints or some.
+
+    friction(t) scales joints' friction, load(t) is on or off.
+    """
 
     phases: tuple = ((25.0, MOVING),)
     begin: float = 0.0
@@ -61,6 +64,7 @@ class Scenario:
     friction: object = lambda t: np.ones(7)
     measure: object = lambda t, q, tau, rng: (t, q, tau)
     told: float = 1.0
+    joints: object = True
     names: tuple = ()
     found: list = field(default_factory=list)
 
@@ -109,10 +113,10 @@ def simulate(scenario: Scenario, robot: feasid.Robot, folder: Path, seed: int) -
     data = mujoco.MjData(model)
     rng = np.random.default_rng(seed)
     w = 2 * np.pi * FREQUENCIES * rng.uniform(0.8, 1.2, 7)
-    mass, rows = np.zeros((7, 7)), []
+    mass, rows, swings = np.zeros((7, 7)), [], SWINGS * scenario.joints
     moved, loaded, held = scenario.begin, False, HOME
-    data.qpos[:] = HOME + SWINGS * (1 - np.cos(w * moved))
-    data.qvel[:] = SWINGS * w * np.sin(w * moved) * scenario.phases[0][1]
+    data.qpos[:] = HOME + swings * (1 - np.cos(w * moved))
+    data.qvel[:] = swings * w * np.sin(w * moved) * scenario.phases[0][1]
     for seconds, moving in scenario.phases:
         start = data.qvel.copy()
         for k in range(round(seconds * RATE)):
@@ -123,9 +127,9 @@ def simulate(scenario: Scenario, robot: feasid.Robot, folder: Path, seed: int) -
             scale = scenario.friction(t)
             model.dof_damping[:], model.dof_frictionloss[:] = damping * scale, friction * scale
             if moving:
-                target = HOME + SWINGS * (1 - np.cos(w * moved))
-                rate = SWINGS * w * np.sin(w * moved)
-                push = SWINGS * w**2 * np.cos(w * moved)
+                target = HOME + swings * (1 - np.cos(w * moved))
+                rate = swings * w * np.sin(w * moved)
+                push = swings * w**2 * np.cos(w * moved)
                 moved += 1 / RATE
             else:
                 left = max(0.0, 1.0 - k / RATE / STOP)

@@ -4,11 +4,11 @@ from functools import cache
 
 import numpy as np
 from arms import panda
-from generated import tree_with_couplings
 from logs import arm_parameters, waves
 from robots import ARM
 
 import feasid
+from benchmarks.generated import tree_with_couplings
 
 RATE = 100.0
 AFTER = 500

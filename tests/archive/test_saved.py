@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from closed import MECHANISMS
 from logs import arm_parameters, simulate
-from mechanisms import random_mechanism
 from robots import ARM, read_arm
 from written import changed_archive, model_of_archive
 
 import feasid
+from benchmarks.mechanisms import random_mechanism
 from feasid.cli import main
 from feasid.cli.output import SCHEMA
 from feasid.core.arrays import DamagedError

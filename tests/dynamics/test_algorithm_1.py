@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from arms import panda
 from robots import random_robot
-from spatial_oracle import SpatialDynamics
 
 import feasid
+from benchmarks.spatial_oracle import SpatialDynamics
 
 ROUNDING = 1e-10
 """Relative to the largest entry: six-vectors through matrix exponentials."""

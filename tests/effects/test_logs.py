@@ -5,12 +5,12 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
-from fleets import ARM_FRICTION, KINDS, odd_logs
 from logs import log_frame
 from seeds import seed_of
 
 import feasid
 from benchmarks import runs
+from benchmarks.fleets import ARM_FRICTION, KINDS, odd_logs
 from feasid.cli import main
 from feasid.core.errors import InputError
 from feasid.datasets import arm

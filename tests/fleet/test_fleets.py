@@ -4,10 +4,10 @@ import random
 
 import numpy as np
 import pytest
-from fleets import POOR, RICH, TEST, ArmType
 from logs import log_frame
 
 import feasid
+from benchmarks.fleets import POOR, RICH, TEST, ArmType
 from feasid.cli import main
 from feasid.core.errors import FeasidError, NotEnoughDataError
 

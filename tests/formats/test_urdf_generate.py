@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from generated import tree_with_couplings
 from pinocchio_side import PinocchioModel
 from robots import random_robot, relative
 from written import torque_difference, with_random_inertia
 
 import feasid
+from benchmarks.generated import tree_with_couplings
 from feasid import Body, Coupling, Robot, load_robot
 from feasid.core.errors import InputError, UnsupportedJointError
 

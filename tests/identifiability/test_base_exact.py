@@ -7,10 +7,10 @@ from fractions import Fraction
 import identifiability_tables as example
 import numpy as np
 import pytest
-from mechanisms import HARD, mechanism_of, random_mechanism
 from robots import wam, yoshida
 
 import feasid
+from benchmarks.mechanisms import HARD, mechanism_of, random_mechanism
 from feasid.cli import main
 from feasid.core.errors import InputError
 from feasid.parameters.identifiability import exact

@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
-from mechanisms import exact_base, exact_echelon, random_mechanism
 from robots import wam
 
 import feasid
+from benchmarks.mechanisms import exact_base, exact_echelon, random_mechanism
 from feasid.cli import main
 from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mechanisms import (
+from robots import wam
+
+import feasid
+from benchmarks.mechanisms import (
     HARD,
     Joint,
     Mechanism,
@@ -20,9 +23,6 @@ from mechanisms import (
     reframed,
     tilted,
 )
-from robots import wam
-
-import feasid
 from feasid.core.errors import RankError, UnsupportedJointError
 from feasid.parameters.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
 from feasid.parameters.identifiability.frames import Frames

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mechanisms import exact_count, random_mechanism
 from robots import example_urdfs, wam
 
 import feasid
+from benchmarks.mechanisms import exact_count, random_mechanism
 from feasid.core.errors import FeasidError, RankError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.parameters.identifiability.coefficients import Coefficients

@@ -435,7 +435,9 @@ def reframed(robot, rng, scale=1.0):
     return feasid.Robot(bodies, gravity, drives=robot.drives)
 
 
-HARD = json.loads((Path(__file__).parent / "data" / "rpna_hard_cases.json").read_text())["cases"]
+HARD = json.loads(
+    (Path(__file__).parents[1] / "tests" / "data" / "rpna_hard_cases.json").read_text()
+)["cases"]
 
 
 def mechanism_of(case):
