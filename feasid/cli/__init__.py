@@ -1,8 +1,8 @@
 """The command line: thin commands over the library.
 
-A command has two functions, ``add_arguments(parser)`` and ``run(arguments)``, which prints
-sentences and returns the exit status with the data of ``--json``, see `load_command`. Only that
-command's module is imported, so that ``feasid check`` starts without solvers or pandas.
+A command is a function ``run(arguments)``, which prints sentences and returns the exit status with
+the data of ``--json``; `feasid.cli.options.takes` notes its arguments. Only that command's module
+is imported, so that ``feasid check`` starts without solvers or pandas.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ SHARED_MODULES = {
         "saved_fits",
     ),
 }
-"""Modules of several commands, in which A-NAME has ``add_a_name_arguments`` and ``run_a_name``."""
+"""Modules of several commands, in which ``run_a_name`` runs A-NAME."""
 
 Answer: TypeAlias = tuple[int, Callable[[], Mapping[str, Any]]]
 """Exit status of a command, and what makes the data that ``--json`` prints."""
@@ -83,16 +83,16 @@ ENDINGS = [s for s in signal.Signals if s.name in ("SIGHUP", "SIGTERM")]  #: As 
 
 
 class Command(NamedTuple):
-    """One command: its purpose, what adds its arguments, and the function that runs it."""
+    """One command: its purpose, and the function that runs it."""
 
     name: str
     description: str | None
-    add_own_arguments: Callable[[Any], None]
     run: Callable[[Any], Answer]
 
     def add_arguments(self, parser: Any) -> None:
         """Add its arguments; those of all commands last."""
-        self.add_own_arguments(parser)
+        for add in self.run.parts:  # type: ignore[attr-defined]
+            add(parser)
         if self.name != "completion":  # prints a script for shells
             told = "print JSON on stdout and everything else on stderr"
             parser.add_argument("--json", action="store_true", help=told)
@@ -103,9 +103,9 @@ def load_command(name: str) -> Command:
     word = name.replace("-", "_")
     module = import_module(f"feasid.cli.{SHARED_MODULES.get(name, word)}")
     if name not in SHARED_MODULES:
-        return Command(name, module.__doc__, module.add_arguments, module.run)
+        return Command(name, module.__doc__, module.run)
     run = getattr(module, f"run_{word}")
-    return Command(name, run.__doc__, getattr(module, f"add_{word}_arguments"), run)
+    return Command(name, run.__doc__, run)
 
 
 class Terminated(KeyboardInterrupt):

@@ -9,9 +9,10 @@ import argparse
 from textwrap import fill
 
 from feasid.cli import Answer
+from feasid.cli.options import flag, takes, word
 from feasid.cli.output import spell_as_arguments
 from feasid.cli.robot import LOAD, read_robot
-from feasid.cli.signatures import add_parameters
+from feasid.cli.signatures import parameters_of
 from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.parameters.identifiability.experiment import Experiment
@@ -25,32 +26,28 @@ GEOMETRY = "floating lock gravity"
 """Parameters of `feasid.load_robot` that decide what can be identified."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``feasid base-parameters``."""
-    add = parser.add_argument
-    add("robot", metavar="ROBOT", help="robot description (.urdf, .xml, .sdf)")
-    add_parameters(parser, LOAD, GEOMETRY)
-    add("--no-gravity", action="store_true", help="as if there were no gravity")
-    add("--friction", metavar="LIST", default="", help=f"of {','.join(FRICTION)} (default none)")
-    add("--drive-inertia", action="store_true", help="count the inertias of the drives, too")
-    add("--measured", metavar="LIST", action="append", help="joints with measured torque")
-    add("--held", metavar="LIST", action="append", help="joints that do not move, JOINT or JOINT:Q")
-    add("--static", action="store_true", help="postures at rest only")
-    add("--order", metavar="LIST", default="left",
-        help="parameters that name the combinations: left, paper, or a list")  # fmt: skip
-    add("--literal", action="store_true",
-        help="do not replace rounded angles like 1.5708 by exact ones")  # fmt: skip
-    add("--table", action="store_true", help="also list what can be known of each parameter")
-    add("--servos", action="store_true", help="also list what logs without torques leave unknown")
-    add("--explain", metavar="LIST", action="append", help="say why: forearm.m")
-    add("--csv", action="store_true", help="coefficients as CSV")
-    add("--latex", action="store_true", help="combinations as a LaTeX table")
-    words = "of an experiment: measured=A,B held=C,D:1.57 static gravity=X,Y,Z everything"
-    add("--experiment", metavar="WORD", nargs="+", help=words)
-    add("--for", metavar="WORD", nargs="+", dest="use",
-        help="describe the use of the model, in the same words")  # fmt: skip
-
-
+@takes(
+    word("robot", "ROBOT", "robot description (.urdf, .xml, .sdf)"),
+    parameters_of(LOAD, GEOMETRY),
+    flag("--no-gravity", "as if there were no gravity"),
+    word("--friction", "LIST", f"of {','.join(FRICTION)} (default none)", default=""),
+    flag("--drive-inertia", "count the inertias of the drives, too"),
+    word("--measured", "LIST", "joints with measured torque", action="append"),
+    word("--held", "LIST", "joints that do not move, JOINT or JOINT:Q", action="append"),
+    flag("--static", "postures at rest only"),
+    word("--order", "LIST", "parameters that name the combinations: left, paper, or a list",
+         default="left"),
+    flag("--literal", "do not replace rounded angles like 1.5708 by exact ones"),
+    flag("--table", "also list what can be known of each parameter"),
+    flag("--servos", "also list what logs without torques leave unknown"),
+    word("--explain", "LIST", "say why: forearm.m", action="append"),
+    flag("--csv", "coefficients as CSV"),
+    flag("--latex", "combinations as a LaTeX table"),
+    word("--experiment", "WORD",
+         "of an experiment: measured=A,B held=C,D:1.57 static gravity=X,Y,Z everything", nargs="+"),
+    word("--for", "WORD", "describe the use of the model, in the same words", nargs="+",
+         dest="use"),
+)  # fmt: skip
 def run(arguments: argparse.Namespace) -> Answer:
     """Print the base parameters."""
     if arguments.no_gravity:

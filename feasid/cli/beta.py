@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feasid.cli.robot import add_robot_arguments, read_robot, refuse_robot
+from feasid.cli.options import word
+from feasid.cli.robot import read_robot, refuse_robot, robot_arguments
 from feasid.core.errors import InputError, refuse_damage
 from feasid.core.files import read_whole
 from feasid.robot.joint_terms import FRICTION
@@ -35,14 +36,14 @@ SPACES = re.compile(r"[\s()]+")
 """Separators between the terms of a base parameter's name."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments by which base parameters are given at the prompt."""
-    add = parser.add_argument
-    add("--beta", metavar="CSV", help="base parameters, as `feasid fit --parameters` writes them")
-    add_robot_arguments(parser, "whose base parameters these are, URDF, MJCF, SDF or USD")
-    add("--certificate", metavar="JSON", help="write the proof here")
-    add("--consistency", choices=("full", "semi"), help="default full")
-    add("--solver", metavar="NAME", help="a solver that CVXPY knows; default Clarabel, then SCS")
+ARGUMENTS = (
+    word("--beta", "CSV", "base parameters, as `feasid fit --parameters` writes them"),
+    *robot_arguments("whose base parameters these are, URDF, MJCF, SDF or USD"),
+    word("--certificate", "JSON", "write the proof here"),
+    word("--consistency", None, "default full", choices=("full", "semi")),
+    word("--solver", "NAME", "a solver that CVXPY knows; default Clarabel, then SCS"),
+)
+"""The arguments by which base parameters are given at the prompt."""
 
 
 def refuse_arguments(arguments: argparse.Namespace, named: bool, why: str) -> None:

@@ -17,9 +17,10 @@ from feasid.applications.inspection import file_check as reports
 from feasid.applications.inspection.file_check import FileCheck, check_file
 from feasid.applications.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.cli import Answer, beta
+from feasid.cli.options import flag, takes, word
 from feasid.cli.output import print_display
 from feasid.cli.robot import robot_words
-from feasid.cli.signatures import add_parameters, read_parameters
+from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import FeasidError, InputError
 from feasid.core.files import check_outputs
 from feasid.core.progress import step
@@ -29,22 +30,19 @@ WORST = ("error", INFEASIBLE, INCONCLUSIVE)
 EXIT = {FEASIBLE: 0, INFEASIBLE: 1, "error": 2, INCONCLUSIVE: 3}
 
 
-def add_check_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments."""
-    add = parser.add_argument
-    add("files", nargs="*", metavar="FILE", help="URDF, MJCF, SDF or USD, also as *.urdf")
-    add("--format", choices=("text", "json", "sarif", "github"), default="text",
-        help="how to print what was found (default text)")  # fmt: skip
-    add("--verbose", "-v", action="store_true", help="one line per warning")
-    add("--quiet", "-q", action="store_true", help="only what is infeasible")
-    add("--control", action="store_true", help="also check mass matrix and base parameters")
-    add("--bodies", action="store_true", help="check moving bodies, not the links of each")
-    add("--strict", action="store_true", help="count bodies without mass or volume")
-    add("--report", metavar="HTML", help="also write a page: links in 3-D, causes and cures")
-    add("--overwrite", action="store_true", help="replace an existing page")
-    beta.add_arguments(parser)
-
-
+@takes(
+    word("files", "FILE", "URDF, MJCF, SDF or USD, also as *.urdf", nargs="*"),
+    word("--format", None, "how to print what was found (default text)", default="text",
+         choices=("text", "json", "sarif", "github")),
+    flag("--verbose", "one line per warning", "-v"),
+    flag("--quiet", "only what is infeasible", "-q"),
+    flag("--control", "also check mass matrix and base parameters"),
+    flag("--bodies", "check moving bodies, not the links of each"),
+    flag("--strict", "count bodies without mass or volume"),
+    word("--report", "HTML", "also write a page: links in 3-D, causes and cures"),
+    flag("--overwrite", "replace an existing page"),
+    *beta.ARGUMENTS,
+)  # fmt: skip
 def run_check(arguments: argparse.Namespace) -> Answer:
     """Is this model possible? Judge every link of URDF, MJCF and SDF files in exact arithmetic.
 
@@ -235,17 +233,14 @@ def _findings(results: Results) -> Iterable[reports.Finding]:
 COMPARE = "applications.inspection.comparison:compare"
 
 
-def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments."""
-    add = parser.add_argument
-    add("a", metavar="A", help="URDF, MJCF, SDF or USD")
-    add("b", metavar="B", help="URDF, MJCF, SDF or USD")
-    add_parameters(parser, COMPARE, "tolerance")
-    add("--all", action="store_true", help="print every base parameter, also equal ones")
-    add("--model", action="append", metavar="NAME", default=[],
-        help="which of several models of SDF and USD files; twice: of A and of B")  # fmt: skip
-
-
+@takes(
+    word("a", "A", "URDF, MJCF, SDF or USD"),
+    word("b", "B", "URDF, MJCF, SDF or USD"),
+    parameters_of(COMPARE, "tolerance"),
+    flag("--all", "print every base parameter, also equal ones"),
+    word("--model", "NAME", "which of several models of SDF and USD files; twice: of A and of B",
+         action="append", default=[]),
+)  # fmt: skip
 def run_compare(arguments: argparse.Namespace) -> Answer:
     """Two models side by side: base parameters, and whether they move alike.
 

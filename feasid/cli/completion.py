@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from feasid.cli import Answer
-from feasid.cli.options import Parser
+from feasid.cli.options import Parser, takes, word
 from feasid.core.errors import missing_extra
 
 SHELLS = ("bash", "zsh", "fish")
@@ -15,11 +15,7 @@ FILES = ("LOG", "FILE", "HTML", "CSV", "JSON", "URDF", "ROBOT", "MODEL", "PATH")
 """Words in the placeholder of an argument that takes a path."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid completion``."""
-    parser.add_argument("shell", choices=SHELLS)
-
-
+@takes(word("shell", None, None, choices=SHELLS))
 def run(arguments: argparse.Namespace) -> Answer:
     """Print the script."""
     try:

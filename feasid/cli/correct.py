@@ -14,7 +14,8 @@ import numpy as np
 from feasid.applications.inspection.file_correction import correct_file
 from feasid.applications.inspection.judge import principal_moments
 from feasid.cli import Answer, beta
-from feasid.cli.signatures import add_parameters, read_parameters
+from feasid.cli.options import flag, takes, word
+from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.display import plain
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, check_writable, write_atomically
@@ -23,16 +24,13 @@ from feasid.robot import inertia
 CORRECT = "applications.inspection.file_correction:correct_file"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments."""
-    add = parser.add_argument
-    add("file", nargs="?", metavar="FILE", help="URDF, MJCF, SDF or USD")
-    add("--out", required=True, metavar="FIXED", help="file to write")
-    add("--overwrite", action="store_true", help="replace FIXED if it exists")
-    add_parameters(parser, CORRECT, "metric margin fill total_mass for_")
-    beta.add_arguments(parser)
-
-
+@takes(
+    word("file", "FILE", "URDF, MJCF, SDF or USD", nargs="?"),
+    word("--out", "FIXED", "file to write", required=True),
+    flag("--overwrite", "replace FIXED if it exists"),
+    parameters_of(CORRECT, "metric margin fill total_mass for_"),
+    *beta.ARGUMENTS,
+)
 def run(arguments: argparse.Namespace) -> Answer:
     """Correct a file."""
     outputs = {"--out": arguments.out, "--certificate": arguments.certificate}

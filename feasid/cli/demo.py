@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from feasid.cli import Answer
+from feasid.cli.options import flag, takes, word
 from feasid.cli.output import fit_as_data, print_display
 from feasid.core.files import check_outputs, with_ending
 from feasid.core.text import in_percent
@@ -26,13 +27,10 @@ Three models of it, judged on motion that they were not fitted to:
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid demo``."""
-    add = parser.add_argument
-    add("--out", default="kinova_identified.xml", metavar="FILE", help="URDF, MJCF or SDF")
-    add("--overwrite", action="store_true", help="replace existing files")
-
-
+@takes(
+    word("--out", "FILE", "URDF, MJCF or SDF", default="kinova_identified.xml"),
+    flag("--overwrite", "replace existing files"),
+)
 def run(arguments: argparse.Namespace) -> Answer:
     """Fit, compare three models, write the robot, and a report page where jinja2 is installed."""
     report = with_ending(arguments.out, ".html") if find_spec("jinja2") else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 from feasid.cli import Answer
+from feasid.cli.options import flag, takes, word
 from feasid.cli.output import check_picture, write_picture
 from feasid.cli.robot import LOAD
-from feasid.cli.signatures import add_parameters, read_parameters
+from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.files import check_outputs
 from feasid.robot.joint_terms import FRICTION
 
@@ -21,25 +22,22 @@ SHOWN = (
 """Parameters of `feasid.excite` that are typed by their names."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``feasid excite``."""
-    add = parser.add_argument
-    add("robot", metavar="ROBOT", help="robot description (.urdf, .xml, .sdf)")
-    add("--out", metavar="CSV", help="the motion: t, q, dq and ddq per joint")
-    add("--ros", metavar="YAML", help="the motion as a ROS 2 JointTrajectory")
-    add("--plot", metavar="PNG", help="positions, velocities, torques and their limits")
-    add("--overwrite", action="store_true", help="replace files that exist")
-    add_parameters(parser, LOAD, "lock gravity")
-    add_parameters(parser, EXCITE, SHOWN)
-    add("--no-collision", dest="collision", action="store_const", const="no",
-        help="links may meet each other")  # fmt: skip
-    add("--no-rest", dest="rest", action="store_const", const="no",
-        help="pass from period to period without a stop")  # fmt: skip
-    add("--friction", nargs="*", choices=[*FRICTION], help="friction terms of the joints")
-    add("--ignore", action="append", metavar="LINK,LINK", help="links that may touch")
-    add("--given", nargs="+", default=[], metavar="REDUCED", help="logs that you already have")
-
-
+@takes(
+    word("robot", "ROBOT", "robot description (.urdf, .xml, .sdf)"),
+    word("--out", "CSV", "the motion: t, q, dq and ddq per joint"),
+    word("--ros", "YAML", "the motion as a ROS 2 JointTrajectory"),
+    word("--plot", "PNG", "positions, velocities, torques and their limits"),
+    flag("--overwrite", "replace files that exist"),
+    parameters_of(LOAD, "lock gravity"),
+    parameters_of(EXCITE, SHOWN),
+    word("--no-collision", None, "links may meet each other", dest="collision",
+         action="store_const", const="no"),
+    word("--no-rest", None, "pass from period to period without a stop", dest="rest",
+         action="store_const", const="no"),
+    word("--friction", None, "friction terms of the joints", nargs="*", choices=[*FRICTION]),
+    word("--ignore", "LINK,LINK", "links that may touch", action="append"),
+    word("--given", "REDUCED", "logs that you already have", nargs="+", default=[]),
+)  # fmt: skip
 def run(arguments: argparse.Namespace) -> Answer:
     """Search, print the certificate and write the files."""
     from feasid.applications.excitation.excite import excite

@@ -8,6 +8,7 @@ from importlib.resources import files
 from textwrap import fill
 
 from feasid.cli import Answer
+from feasid.cli.options import takes, word
 from feasid.core.display import line_width, truncate
 from feasid.core.errors import InputError, did_you_mean
 
@@ -15,11 +16,7 @@ ENTRY = re.compile(r"^### (.+)\n((?:(?!#).*\n?)*)", re.M)
 """A code and its text in ``codes.md``, which is a page of the documentation, too."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid explain``."""
-    parser.add_argument("code", nargs="?", metavar="CODE", help="as it stands with a finding")
-
-
+@takes(word("code", "CODE", "as it stands with a finding", nargs="?"))
 def run(arguments: argparse.Namespace) -> Answer:
     """Print the text of a code, or all codes."""
     page = files("feasid.cli").joinpath("codes.md").read_text(encoding="utf-8")

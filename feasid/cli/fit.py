@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.cli import Answer
 from feasid.cli.beta import save_certificate
-from feasid.cli.options import add_options, read_options
+from feasid.cli.options import flag, options_of, read_options, takes, word
 from feasid.cli.output import errors_as_data, fit_as_data, print_display, spell_as_arguments
-from feasid.cli.robot import add_robot_arguments, read_robot
+from feasid.cli.robot import ROBOT, read_robot
 from feasid.cli.saved_fits import ranges_as_data
-from feasid.cli.signatures import add_parameters, read_parameters
+from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError, require
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.core.progress import step
@@ -46,33 +46,28 @@ NOTHING_WRITTEN = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid fit``."""
-    add = parser.add_argument
-    add("logs", nargs="+", metavar="LOG", help="CSV, Parquet, NPZ, bags, reduced")
-    add("--without", metavar="LOG", nargs="+", help="leave these logs out of the fit")
-    add_robot_arguments(parser)
-    add("--out", metavar="FILE", help="write the identified robot")
-    add("--verify-with", action="append", choices=("pinocchio", "mujoco"),
-        help="replay the log in this program")  # fmt: skip
-    add("--save", metavar="FILE.feasid", help="save the fit, for feasid show, errors, predict")
-    add_parameters(parser, WRITE, "offset_origin for_")
-    add("--extensions", nargs="+", default=(), choices=("drake", "mujoco"),
-        help="extension elements in a written URDF")  # fmt: skip
-    add("--verbose", action="store_true", help="print coefficient tables and notes, too")
-    add("--ranges", action="store_true", help="certified range of each parameter")
-    add("--test", metavar="LOG", action="append",
-        help="compute errors on this log, which is not fitted")  # fmt: skip
-    add("--report", metavar="HTML", help="write a report page")
-    add("--parameters", metavar="CSV", help="write the base parameters")
-    add("--certificate", metavar="JSON", help="write the certificate of physical consistency")
-    add("--optimality", metavar="JSON",
-        help="write the certificate that no consistent model fits much better")  # fmt: skip
-    add("--overwrite", action="store_true", help="replace existing output files")
-    add("--force", action="store_true", help="write the model even if it is useless")
-    add_options(parser, FitOptions, FREQUENT)
-
-
+@takes(
+    word("logs", "LOG", "CSV, Parquet, NPZ, bags, reduced", nargs="+"),
+    word("--without", "LOG", "leave these logs out of the fit", nargs="+"),
+    *ROBOT,
+    word("--out", "FILE", "write the identified robot"),
+    word("--verify-with", None, "replay the log in this program", action="append",
+         choices=("pinocchio", "mujoco")),
+    word("--save", "FILE.feasid", "save the fit, for feasid show, errors, predict"),
+    parameters_of(WRITE, "offset_origin for_"),
+    word("--extensions", None, "extension elements in a written URDF", nargs="+", default=(),
+         choices=("drake", "mujoco")),
+    flag("--verbose", "print coefficient tables and notes, too"),
+    flag("--ranges", "certified range of each parameter"),
+    word("--test", "LOG", "compute errors on this log, which is not fitted", action="append"),
+    word("--report", "HTML", "write a report page"),
+    word("--parameters", "CSV", "write the base parameters"),
+    word("--certificate", "JSON", "write the certificate of physical consistency"),
+    word("--optimality", "JSON", "write the certificate that no consistent model fits much better"),
+    flag("--overwrite", "replace existing output files"),
+    flag("--force", "write the model even if it is useless"),
+    options_of(FitOptions, FREQUENT),
+)  # fmt: skip
 def run(arguments: argparse.Namespace) -> Answer:
     """Fit, print the summary, write the outputs; status 5 for a useless fit."""
     logs, without = arguments.logs, arguments.without or ()

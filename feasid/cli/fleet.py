@@ -9,25 +9,22 @@ import argparse
 from pathlib import Path
 
 from feasid.cli import Answer
-from feasid.cli.options import add_options, read_options
+from feasid.cli.options import flag, options_of, read_options, takes, word
 from feasid.cli.output import print_display, write_outputs
-from feasid.cli.robot import add_robot_arguments, read_robot
+from feasid.cli.robot import ROBOT, read_robot
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs
 from feasid.options.tables import FitOptions
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid fleet``."""
-    add = parser.add_argument
-    add("folder", metavar="FOLDER", help="one folder of logs, or one log, for each robot")
-    add_robot_arguments(parser)
-    add("--save", metavar="FILE.feasid", help="keep the type, for further robots")
-    add("--report", metavar="HTML", help="write a page of all robots here")
-    add("--overwrite", action="store_true", help="replace existing output files")
-    add_options(parser, FitOptions)
-
-
+@takes(
+    word("folder", "FOLDER", "one folder of logs, or one log, for each robot"),
+    *ROBOT,
+    word("--save", "FILE.feasid", "keep the type, for further robots"),
+    word("--report", "HTML", "write a page of all robots here"),
+    flag("--overwrite", "replace existing output files"),
+    options_of(FitOptions),
+)
 def run(arguments: argparse.Namespace) -> Answer:
     """Fit, print the table, write the outputs; status 1 if a robot is unusual."""
     folder, logs = Path(arguments.folder), {}  # logs by the name of their folder, or of the file

@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import Any
 
 from feasid.cli import Answer
-from feasid.cli.options import add_options, as_arguments, read_options
+from feasid.cli.options import as_arguments, flag, options_of, read_options, takes, word
 from feasid.cli.output import spell_as_arguments
-from feasid.cli.robot import add_robot_arguments, read_robot
-from feasid.cli.signatures import add_parameters, read_parameters
+from feasid.cli.robot import ROBOT, read_robot
+from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.arguments import array, number
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
@@ -23,24 +23,20 @@ from feasid.robot.inertia import from_mass_com_inertia
 WRIST = "applications.loads.wrist:payload_from_wrench"
 
 
-def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid payload``."""
-    add = parser.add_argument
-    add("loaded", nargs="+", metavar="LOG", help="with the load: CSV, Parquet, NPZ, bags, reduced")
-    add("--without", nargs="+", metavar="LOG", help="the same without it")
-    wrench = "instead: columns of a wrist sensor, force and moment that it exerts on the load"
-    add("--sensor", metavar="FX,FY,FZ,TX,TY,TZ", help=wrench)
-    add_parameters(parser, WRIST, "calibration")
-    add_robot_arguments(parser)
-    add("--body", metavar="NAME", help="body or link that carries the load; default the last body")
-    add("--controller", metavar="MAKER",
-        help="print it as franka, ur, kuka, kinova or ros2 wants it")  # fmt: skip
-    add("--out", metavar="JSON", help="write the load's parameters here")
-    add("--overwrite", action="store_true", help="replace an existing output file")
-    add("--force", action="store_true", help="print --controller also for a doubtful load")
-    add_options(parser, LoadOptions)
-
-
+@takes(
+    word("loaded", "LOG", "with the load: CSV, Parquet, NPZ, bags, reduced", nargs="+"),
+    word("--without", "LOG", "the same without it", nargs="+"),
+    word("--sensor", "FX,FY,FZ,TX,TY,TZ",
+         "instead: columns of a wrist sensor, force and moment that it exerts on the load"),
+    parameters_of(WRIST, "calibration"),
+    *ROBOT,
+    word("--body", "NAME", "body or link that carries the load; default the last body"),
+    word("--controller", "MAKER", "print it as franka, ur, kuka, kinova or ros2 wants it"),
+    word("--out", "JSON", "write the load's parameters here"),
+    flag("--overwrite", "replace an existing output file"),
+    flag("--force", "print --controller also for a doubtful load"),
+    options_of(LoadOptions),
+)  # fmt: skip
 def run_payload(arguments: argparse.Namespace) -> Answer:
     """Identify a tool or load, from a log with it and one without, or from a wrist sensor."""
     if bool(arguments.without) == bool(arguments.sensor):
@@ -92,24 +88,18 @@ LOAD = {"mass": number(), "centre": array(3), "inertia": array(3, 3)}
 """What a file has of a load."""
 
 
-def add_torque_constants_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid torque-constants``."""
-    add = parser.add_argument
-    add("logs", nargs="+", metavar="LOG", help="currents: CSV, Parquet, NPZ, bags, reduced")
-    add("--loaded", nargs="+", metavar="LOG", help="the same with a load that is known")
-    add(
-        "--load",
-        metavar="KG|JSON",
-        help="that load: its mass [kg], or a file with mass, centre [m] and, about it, inertia "
-        "[kg m2] in the axes of the body that carries it, as feasid payload --out writes them",
-    )
-    add_robot_arguments(parser)
-    add("--body", metavar="NAME", help="body with the load; default the file's, or the last body")
-    add("--out", metavar="JSON", help="write the factors here, by column")
-    add("--overwrite", action="store_true", help="replace an existing output file")
-    add_options(parser, LoadOptions)
-
-
+@takes(
+    word("logs", "LOG", "currents: CSV, Parquet, NPZ, bags, reduced", nargs="+"),
+    word("--loaded", "LOG", "the same with a load that is known", nargs="+"),
+    word("--load", "KG|JSON", "that load: its mass [kg], or a file with mass, centre [m] and, "
+         "about it, inertia [kg m2] in the axes of the body that carries it, as feasid payload "
+         "--out writes them"),
+    *ROBOT,
+    word("--body", "NAME", "body with the load; default the file's, or the last body"),
+    word("--out", "JSON", "write the factors here, by column"),
+    flag("--overwrite", "replace an existing output file"),
+    options_of(LoadOptions),
+)  # fmt: skip
 def run_torque_constants(arguments: argparse.Namespace) -> Answer:
     """Torque per unit of motor current, per joint, from logs whose torque columns hold currents."""
     if bool(arguments.loaded) != bool(arguments.load):

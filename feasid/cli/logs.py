@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli import Answer
-from feasid.cli.options import add_options, as_arguments, read_options
+from feasid.cli.options import as_arguments, flag, options_of, read_options, takes, word
 from feasid.cli.output import check_picture, spell_as_arguments, write_picture
-from feasid.cli.robot import add_robot_arguments, read_robot, robot_words
-from feasid.cli.signatures import add_parameters, read_parameters
+from feasid.cli.robot import ROBOT, read_robot, robot_words
+from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError, LogError
 from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
 from feasid.options.complete import select_options
@@ -31,13 +31,9 @@ REPLAY = "applications.online.replay:replay"
 EXIT_PARTIAL = 4  #: Exit status when some logs failed and the others were reduced.
 
 
-def add_diagnose_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid diagnose``."""
-    parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag")
-    add_robot_arguments(parser)
-    add_options(parser, DiagnoseOptions)
-
-
+@takes(
+    word("log", "LOG", "CSV, Parquet, NPZ or bag", nargs="+"), *ROBOT, options_of(DiagnoseOptions)
+)
 def run_diagnose(arguments: argparse.Namespace) -> Answer:
     """Print the problems of a log: what, where, how certain, and how to fix them.
 
@@ -63,18 +59,15 @@ def run_diagnose(arguments: argparse.Namespace) -> Answer:
     }
 
 
-def add_reduce_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid reduce``."""
-    add = parser.add_argument
-    add("logs", nargs="+", metavar="LOG")
-    add_robot_arguments(parser)
-    add("--out", required=True, metavar="FILE.reduced")
-    add_parameters(parser, REDUCE, "workers")
-    add("--resume", action="store_true", help="add to an output that exists")
-    add("--overwrite", action="store_true", help="replace FILE.reduced")
-    add_options(parser, ReduceOptions)
-
-
+@takes(
+    word("logs", "LOG", None, nargs="+"),
+    *ROBOT,
+    word("--out", "FILE.reduced", None, required=True),
+    parameters_of(REDUCE, "workers"),
+    flag("--resume", "add to an output that exists"),
+    flag("--overwrite", "replace FILE.reduced"),
+    options_of(ReduceOptions),
+)
 def run_reduce(arguments: argparse.Namespace) -> Answer:
     """Reduce logs to one small file that adds, saves and is fitted later.
 
@@ -152,17 +145,14 @@ def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
     remove_checkpoints(folder)
 
 
-def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid replay``."""
-    add = parser.add_argument
-    add("log", metavar="LOG", help="CSV, Parquet, NPZ or a bag with positions and torques")
-    add_robot_arguments(parser)
-    add_parameters(parser, REPLAY, "window interval")
-    add("--plot", metavar="PNG", help="draw errors and gate over time")
-    add("--overwrite", action="store_true", help="replace the drawing if it exists")
-    add_options(parser, ReplayOptions)
-
-
+@takes(
+    word("log", "LOG", "CSV, Parquet, NPZ or a bag with positions and torques"),
+    *ROBOT,
+    parameters_of(REPLAY, "window interval"),
+    word("--plot", "PNG", "draw errors and gate over time"),
+    flag("--overwrite", "replace the drawing if it exists"),
+    options_of(ReplayOptions),
+)
 def run_replay(arguments: argparse.Namespace) -> Answer:
     """Replay a log through the online identifier: the estimates, and when the model could be used.
 

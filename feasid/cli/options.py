@@ -7,9 +7,9 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from feasid.core.errors import InputError, did_you_mean
 from feasid.core.files import read_whole
@@ -89,26 +89,54 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{said}\n{self.prog} --help lists the arguments\n")
 
 
-def add_options(
-    parser: argparse.ArgumentParser, options: type, frequent: Sequence[str] = ()
-) -> None:
+Part: TypeAlias = Callable[[argparse.ArgumentParser], object]
+"""What adds an argument of a command, or several."""
+
+Run = TypeVar("Run", bound=Callable[..., Any])
+
+
+def takes(*parts: Part) -> Callable[[Run], Run]:
+    """Note with the function that runs a command what adds its arguments."""
+
+    def note(run: Run) -> Run:
+        run.parts = parts  # type: ignore[attr-defined]
+        return run
+
+    return note
+
+
+def word(name: str, metavar: str | None, text: str | None, **settings: Any) -> Part:
+    """An argument with a value."""
+    return lambda parser: parser.add_argument(name, metavar=metavar, help=text, **settings)
+
+
+def flag(name: str, text: str, *short: str) -> Part:
+    """An argument that is there or not."""
+    return lambda parser: parser.add_argument(name, *short, action="store_true", help=text)
+
+
+def options_of(options: type, frequent: Sequence[str] = ()) -> Part:
     """One argument per option of a table, and ``--option NAME=VALUE`` for any of them.
 
     ``--help`` shows the `frequent` ones, where there are any, and ``--help-all`` all.
     """
-    from feasid.options.complete import option_groups
 
-    for title, table in option_groups(options).items():
-        group = parser.add_argument_group(title)
-        for name, option in table.items():
-            add_option(group, name, option, dest=f"option_{name}")
-    group = parser.add_argument_group("any option")
-    if frequent and isinstance(parser, Parser):
-        group.add_argument("--help-all", action=_HelpAll, nargs=0, help="all options, and exit")
-        seldom = (a for a in parser._actions if a.dest.removeprefix("option_") not in frequent)
-        parser.rare = [action for action in seldom if action.dest != "help_all"]
-    group.add_argument("--option", metavar="NAME=VALUE", action="append",
-                       help="any other option, by its Python name")  # fmt: skip
+    def add(parser: argparse.ArgumentParser) -> None:
+        from feasid.options.complete import option_groups
+
+        for title, table in option_groups(options).items():
+            group = parser.add_argument_group(title)
+            for name, option in table.items():
+                add_option(group, name, option, dest=f"option_{name}")
+        group = parser.add_argument_group("any option")
+        if frequent and isinstance(parser, Parser):
+            group.add_argument("--help-all", action=_HelpAll, nargs=0, help="all options, and exit")
+            seldom = (a for a in parser._actions if a.dest.removeprefix("option_") not in frequent)
+            parser.rare = [action for action in seldom if action.dest != "help_all"]
+        group.add_argument("--option", metavar="NAME=VALUE", action="append",
+                           help="any other option, by its Python name")  # fmt: skip
+
+    return add
 
 
 def argument_name(name: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from feasid.cli.options import argument_name
-from feasid.cli.signatures import add_parameters, read_parameters
+from feasid.cli.options import Part, argument_name, word
+from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,13 +17,12 @@ LOAD = "robot.formats.load:load_robot"
 NAMES = "floating lock gravity ignore use_mujoco model sidecar"
 
 
-def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None) -> None:
-    """Arguments of the robot's description and of options that complete it; optional if `what` is
-    given.
-    """
-    told = what or "the robot's description, URDF, MJCF, SDF or USD"
-    parser.add_argument("--robot", required=what is None, metavar="FILE", help=told)
-    add_parameters(parser, LOAD, NAMES)
+def robot_arguments(text: str, required: bool = False) -> tuple[Part, ...]:
+    """Arguments of the robot's description and of options that complete it."""
+    return word("--robot", "FILE", text, required=required), parameters_of(LOAD, NAMES)
+
+
+ROBOT = robot_arguments("the robot's description, URDF, MJCF, SDF or USD", required=True)
 
 
 def read_robot(arguments: argparse.Namespace, names: str = NAMES) -> Robot:
@@ -36,7 +35,7 @@ def read_robot(arguments: argparse.Namespace, names: str = NAMES) -> Robot:
 
 
 def robot_words(arguments: argparse.Namespace) -> list[str]:
-    """The typed arguments of `add_robot_arguments`."""
+    """The typed arguments of `ROBOT`."""
     words = ["--robot", arguments.robot]
     for name in NAMES.split():
         value = getattr(arguments, name)

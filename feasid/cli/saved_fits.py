@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli import Answer
-from feasid.cli.options import add_options, argument_name, read_options
+from feasid.cli.options import argument_name, flag, options_of, read_options, takes, word
 from feasid.cli.output import errors_as_data, fit_as_data, print_display, spell_as_arguments
-from feasid.cli.signatures import add_parameters, read_parameters
+from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.options.tables import RangeOptions
@@ -30,14 +30,7 @@ def _load(path: str) -> Any:
     return load(path)
 
 
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
-
-
-def add_show_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid show``."""
-    _add_model(parser)
-    parser.add_argument("--verbose", action="store_true", help="also tables and notes")
+MODEL = word("model", "MODEL.feasid", "what feasid fit --save wrote")
 
 
 CERTIFICATE = {
@@ -47,6 +40,7 @@ CERTIFICATE = {
 }
 
 
+@takes(MODEL, flag("--verbose", "also tables and notes"))
 def run_show(arguments: argparse.Namespace) -> Answer:
     """Show a saved fit: at a glance, as it showed itself, and whether its proof holds."""
     model = _load(arguments.model)
@@ -62,12 +56,7 @@ def run_show(arguments: argparse.Namespace) -> Answer:
     }
 
 
-def add_errors_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid errors``."""
-    _add_model(parser)
-    parser.add_argument("logs", nargs="+", metavar="LOG", help="logs with torques")
-
-
+@takes(MODEL, word("logs", "LOG", "logs with torques", nargs="+"))
 def run_errors(arguments: argparse.Namespace) -> Answer:
     """Relative torque errors of a saved fit on logs, per joint and over all of them."""
     model = _load(arguments.model)
@@ -89,15 +78,12 @@ def run_errors(arguments: argparse.Namespace) -> Answer:
     return 0, lambda: {"errors": {log: errors_as_data(e) for log, e in found.items()}}
 
 
-def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid predict``."""
-    _add_model(parser)
-    add = parser.add_argument
-    add("log", metavar="LOG", help="positions at least")
-    add("--out", required=True, metavar="CSV", help="write the torques here")
-    add("--overwrite", action="store_true", help="replace an output that exists")
-
-
+@takes(
+    MODEL,
+    word("log", "LOG", "positions at least"),
+    word("--out", "CSV", "write the torques here", required=True),
+    flag("--overwrite", "replace an output that exists"),
+)
 def run_predict(arguments: argparse.Namespace) -> Answer:
     """Joint torques that a saved fit predicts for the motion of a log, as CSV."""
     out, inputs = arguments.out, (arguments.model, arguments.log)
@@ -115,14 +101,12 @@ METHOD = "results.fit:Fit.simulate"
 FUNCTION = "identification.assessment.simulation:simulate"
 
 
-def add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid simulate``."""
-    _add_model(parser)
-    parser.add_argument("log", metavar="LOG", help="with torques, or with commands cmd_<joint>")
-    add_parameters(parser, METHOD, "robot horizon command kp kd")
-    add_parameters(parser, FUNCTION, "delay")
-
-
+@takes(
+    MODEL,
+    word("log", "LOG", "with torques, or with commands cmd_<joint>"),
+    parameters_of(METHOD, "robot horizon command kp kd"),
+    parameters_of(FUNCTION, "delay"),
+)
 def run_simulate(arguments: argparse.Namespace) -> Answer:
     """Simulate windows of a log by a saved fit and by its description with fitted friction."""
     given = read_parameters(arguments, METHOD, "robot horizon command kp kd")
@@ -137,14 +121,12 @@ def run_simulate(arguments: argparse.Namespace) -> Answer:
     }
 
 
-def add_ranges_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid ranges``."""
-    _add_model(parser)
-    forms = "such as forearm.m or 'forearm.m + 2 hand.m'; default all standard parameters"
-    parser.add_argument("parameters", nargs="*", metavar="PARAMETER", help=forms)
-    add_options(parser, RangeOptions)
-
-
+@takes(
+    MODEL,
+    word("parameters", "PARAMETER",
+         "such as forearm.m or 'forearm.m + 2 hand.m'; default all standard parameters", nargs="*"),
+    options_of(RangeOptions),
+)  # fmt: skip
 def run_ranges(arguments: argparse.Namespace) -> Answer:
     """The values that parameters have over all models that exist and fit the log, ends proved."""
     options = read_options(arguments, RangeOptions, "feasid ranges")
@@ -167,17 +149,12 @@ def ranges_as_data(found: ParameterRanges) -> dict[str, Any]:
     }
 
 
-def add_report_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid report``."""
-    add = parser.add_argument
-    add(
-        "models", metavar="MODEL.feasid", nargs="+", help="what feasid fit --save wrote: one or two"
-    )
-    add("--log", metavar="LOG", action="append", default=[], help="draw this log's torques, too")
-    add("--out", metavar="HTML", default="report.html", help="default report.html")
-    add("--overwrite", action="store_true", help="replace an existing file")
-
-
+@takes(
+    word("models", "MODEL.feasid", "what feasid fit --save wrote: one or two", nargs="+"),
+    word("--log", "LOG", "draw this log's torques, too", action="append", default=[]),
+    word("--out", "HTML", "default report.html", default="report.html"),
+    flag("--overwrite", "replace an existing file"),
+)
 def run_report(arguments: argparse.Namespace) -> Answer:
     """The report of a saved fit as an HTML page, or of two fits side by side."""
     if len(arguments.models) > MAX_REPORT_FITS:
@@ -198,17 +175,14 @@ OF_FIT = "results.fit:Fit.sample", "count seed scale"
 OF_DESCRIPTION = "results.export.samples:sample", "count seed mass density centre joint_terms"
 
 
-def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid sample``."""
-    add = parser.add_argument
-    add("model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF, USD")
-    add("--out", required=True, metavar="FOLDER", help="write a model file of each here")
-    add("--pattern", metavar="NAME", help="of the files; default robot_{:03} in the own format")
-    add("--overwrite", action="store_true", help="replace files that exist")
-    add_parameters(parser, *OF_FIT)
-    add_parameters(parser, OF_DESCRIPTION[0], "mass density centre joint_terms")
-
-
+@takes(
+    word("model", "MODEL", "MODEL.feasid of feasid fit --save; URDF, MJCF, SDF, USD"),
+    word("--out", "FOLDER", "write a model file of each here", required=True),
+    word("--pattern", "NAME", "of the files; default robot_{:03} in the own format"),
+    flag("--overwrite", "replace files that exist"),
+    parameters_of(*OF_FIT),
+    parameters_of(OF_DESCRIPTION[0], "mass density centre joint_terms"),
+)
 def run_sample(arguments: argparse.Namespace) -> Answer:
     """Draw robots from the uncertainty of a saved fit, and write each to its own file.
 
@@ -242,17 +216,14 @@ def run_sample(arguments: argparse.Namespace) -> Answer:
     }
 
 
-def add_export_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid export``."""
-    add = parser.add_argument
-    add("model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF, USD")
-    add("--c", required=True, metavar="FILE.c", help="write the code here")
-    add("--float", action="store_true", help="single precision")
-    folded = "functions take the base parameters as an argument; default folded into the code"
-    add("--argument", action="store_true", help=folded)
-    add("--overwrite", action="store_true", help="replace files that exist")
-
-
+@takes(
+    word("model", "MODEL", "MODEL.feasid of feasid fit --save; URDF, MJCF, SDF, USD"),
+    word("--c", "FILE.c", "write the code here", required=True),
+    flag("--float", "single precision"),
+    flag("--argument",
+         "functions take the base parameters as an argument; default folded into the code"),
+    flag("--overwrite", "replace files that exist"),
+)  # fmt: skip
 def run_export(arguments: argparse.Namespace) -> Answer:
     """The model as C99 code: inverse dynamics, gravity, friction, mass matrix, base regressor.
 

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from feasid.cli.options import add_option, argument_name, parse_argument
+from feasid.cli.options import Part, add_option, argument_name, parse_argument
 from feasid.core.kinds import AnnotationNames
 from feasid.options.option import Option
 
@@ -28,19 +28,23 @@ CLAUSE = re.compile(r"(?<=[^.])[.;](?: |$)")
 """Where the first clause of a text ends."""
 
 
-def add_parameters(parser: argparse.ArgumentParser, function: str, names: str) -> None:
+def parameters_of(function: str, names: str) -> Part:
     """One argument for each of these parameters of a function, ``module:name``.
 
     A flag that is off by default takes no value.
     """
-    options = parameter_options(function)
-    for name in names.split():
-        option = options[name]
-        if option.syntax == "flag" and option.default is not True:
-            parser.add_argument(argument_name(name), action="store_const", const="yes",
-                                help=option.doc)  # fmt: skip
-        else:
-            add_option(parser, name, option, dest=name)
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        options = parameter_options(function)
+        for name in names.split():
+            option = options[name]
+            if option.syntax == "flag" and option.default is not True:
+                parser.add_argument(argument_name(name), action="store_const", const="yes",
+                                    help=option.doc)  # fmt: skip
+            else:
+                add_option(parser, name, option, dest=name)
+
+    return add
 
 
 def read_parameters(arguments: argparse.Namespace, function: str, names: str) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from feasid.cli import Answer
-from feasid.cli.options import add_options, read_options
+from feasid.cli.options import flag, options_of, read_options, takes, word
 from feasid.cli.output import fit_as_data, print_display, write_outputs
-from feasid.cli.robot import add_robot_arguments, read_robot
+from feasid.cli.robot import ROBOT, read_robot
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs
 from feasid.core.notes import as_json
@@ -21,23 +21,20 @@ TAKES = {"add": ("day", "compact"), "drift": ("since", "report"), "fit": ("since
 """Further arguments of an action."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``feasid store``."""
-    add = parser.add_argument
-    add("action", choices=[*NEEDS], help="what to do with the store")
-    add("store", metavar="STORE", help="its folder")
-    add("logs", nargs="*", metavar="LOG", help="add: files, folders or patterns")
-    add_robot_arguments(parser)
-    add("--name", metavar="NAME", help="the robot that was logged, such as its serial number")
-    add("--day", metavar="DAY", help="add: day of the logs, 2026-11-28; default today (UTC)")
-    add("--compact", action="store_true", help="add: without folds, a tenth of the bytes")
-    add("--since", metavar="DAY", help="drift, fit: first day")
-    add("--report", metavar="HTML", help="drift: write a page here")
-    add("--save", metavar="FILE.feasid", help="fit: keep the fit")
-    add("--overwrite", action="store_true", help="replace existing output files")
-    add_options(parser, FitOptions)
-
-
+@takes(
+    word("action", None, "what to do with the store", choices=[*NEEDS]),
+    word("store", "STORE", "its folder"),
+    word("logs", "LOG", "add: files, folders or patterns", nargs="*"),
+    *ROBOT,
+    word("--name", "NAME", "the robot that was logged, such as its serial number"),
+    word("--day", "DAY", "add: day of the logs, 2026-11-28; default today (UTC)"),
+    flag("--compact", "add: without folds, a tenth of the bytes"),
+    word("--since", "DAY", "drift, fit: first day"),
+    word("--report", "HTML", "drift: write a page here"),
+    word("--save", "FILE.feasid", "fit: keep the fit"),
+    flag("--overwrite", "replace existing output files"),
+    options_of(FitOptions),
+)
 def run(arguments: argparse.Namespace) -> Answer:
     """Add logs, print a robot's drift (status 1 where something stands out), or fit its logs."""
     action = arguments.action

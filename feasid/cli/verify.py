@@ -20,8 +20,8 @@ import numpy as np
 
 from feasid import certificate
 from feasid.cli import Answer, beta
-from feasid.cli.options import add_options, argument_name, read_options
-from feasid.cli.robot import add_robot_arguments, read_robot, refuse_robot
+from feasid.cli.options import argument_name, options_of, read_options, takes, word
+from feasid.cli.robot import read_robot, refuse_robot, robot_arguments
 from feasid.core.errors import CertificateError, InputError
 from feasid.core.files import open_for_reading
 from feasid.options.complete import select_options
@@ -33,17 +33,14 @@ from feasid.parameters.feasibility.proof.question import ExactData, Question
 from feasid.robot.description import Robot
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments."""
-    add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="certificate, JSON")
-    add_robot_arguments(parser, "compare with this robot, URDF, MJCF, SDF or USD")
-    add("--beta", metavar="CSV", help="compare with these base parameters")
-    add("--log", metavar="LOG", help="compare with the fit of this log")
-    add("--margin", type=float, metavar="NUMBER", help="absolute margin that was asked for, SI")
-    add_options(parser, FitOptions)
-
-
+@takes(
+    word("files", "FILE", "certificate, JSON", nargs="+"),
+    *robot_arguments("compare with this robot, URDF, MJCF, SDF or USD"),
+    word("--beta", "CSV", "compare with these base parameters"),
+    word("--log", "LOG", "compare with the fit of this log"),
+    word("--margin", "NUMBER", "absolute margin that was asked for, SI", type=float),
+    options_of(FitOptions),
+)
 def run(arguments: argparse.Namespace) -> Answer:
     """Check the files."""
     options = read_options(arguments, FitOptions, "feasid verify")

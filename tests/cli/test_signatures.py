@@ -11,8 +11,8 @@ import pytest
 
 from feasid.cli import load_command
 from feasid.cli.options import Parser, read_options
-from feasid.cli.robot import LOAD, add_robot_arguments, read_robot
-from feasid.cli.signatures import add_parameters, parameter_options, read_parameters
+from feasid.cli.robot import LOAD, ROBOT, read_robot
+from feasid.cli.signatures import parameter_options, parameters_of, read_parameters
 from feasid.core.errors import InputError
 from feasid.options.tables import ReduceOptions
 
@@ -50,13 +50,14 @@ def test_names_and_defaults_are_those_of_the_function(function):
 )  # fmt: skip
 def test_words_become_values_of_parameters(typed, value):
     parser = Parser()
-    add_parameters(parser, EXCITE, names := "position workspace drive_inertia seed family meshes")
+    names = "position workspace drive_inertia seed family meshes"
+    parameters_of(EXCITE, names)(parser)
     assert read_parameters(parser.parse_args(typed), EXCITE, names) == value
 
 
 def test_a_word_that_a_parameter_does_not_take_is_refused_by_its_name():
     parser = Parser()
-    add_parameters(parser, EXCITE, "family seed")
+    parameters_of(EXCITE, "family seed")(parser)
     for typed in (["--family", "splin"], ["--seed", "-1"]):
         with pytest.raises(InputError, match=f"{typed[0]} must be"):
             read_parameters(parser.parse_args(typed), EXCITE, "family seed")
@@ -68,18 +69,10 @@ def test_a_robot_is_read_as_it_is_typed(tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text(ARM)
     parser = Parser()
-    add_robot_arguments(parser)
-    typed = [
-        "--robot",
-        str(path),
-        "--lock",
-        "slide",
-        "--lock",
-        "shoulder=.5",
-        "--gravity",
-        "-1,0,0",
-    ]
-    robot = read_robot(parser.parse_args(typed))
+    for add in ROBOT:
+        add(parser)
+    typed = ["--lock", "slide", "--lock", "shoulder=.5", "--gravity", "-1,0,0"]
+    robot = read_robot(parser.parse_args(["--robot", str(path), *typed]))
     assert robot.joints == ("wheel_joint",)
     np.testing.assert_array_equal(robot.gravity, [-1, 0, 0])
 
