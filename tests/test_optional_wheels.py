@@ -33,7 +33,6 @@ sys.exit(pytest.main(["-q", "--co", "-p", "no:cacheprovider", *sys.argv[2:]]))
     ("wheel", "modules"),
     [
         ("mujoco", ["dynamics/test_loops.py", "closed.py"]),
-        ("gymnasium", ["identifiability/test_campaign_mechanisms.py"]),
         ("example-robot-data", ["dynamics/test_coupled.py"]),
     ],
 )
