@@ -35,7 +35,7 @@ from feasid.identification.assessment.compared_errors import (
 )
 from feasid.identification.assessment.evidence import GravityComparison
 from feasid.identification.assessment.quality import STRUCTURED, judge, remarks
-from feasid.identification.assessment.residuals import Structure
+from feasid.identification.assessment.residuals import Structure, find_burst
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.noise import estimate_noise
 from feasid.identification.regression.triangle import relative_errors
@@ -288,3 +288,27 @@ def test_the_description_is_judged_with_joint_terms_that_can_exist(tmp_path):
     delta = fit_joint_terms(base, ten, *reduced.triangle()[:2])
     viscous = [n == "fv" for _, n in base.robot.parameter_names]
     assert delta == pytest.approx(np.where(viscous, 0.0, np.nan_to_num(base.robot.values)))
+
+
+def test_exchanged_torques_are_what_a_fit_names_first():
+    df, _ = faults.clean("simulated")
+    log = df.assign(tau_2=df["tau_3"], tau_3=df["tau_2"])
+    display = feasid.fit(log, df.attrs["robot"]).display()
+    assert "the torques of 2, 3 look exchanged" in display.troubles[1]
+
+
+def test_the_unit_of_torques_is_named_after_a_model_that_explains_little():
+    df, _ = faults.clean("simulated")
+    noise = np.random.default_rng().normal(scale=0.01, size=len(df))
+    log = df.assign(**{c: np.roll(noise, k) for k, c in enumerate(df) if c.startswith("tau_")})
+    display = feasid.fit(log, df.attrs["robot"]).display()
+    assert "[little-explained]" in display.troubles[1]
+
+
+def test_a_contact_is_dated_although_other_rows_have_large_errors():
+    t = np.arange(0.0, 20.0, 0.05)
+    error = np.random.default_rng().normal(size=len(t))
+    error[(t > 10) & (t < 11)] = 40.0
+    error[[60, 360]] = 20.0
+    begin, end = find_burst(t, error)
+    assert 10 < begin < end < 11

@@ -38,8 +38,9 @@ MOVING, MOSTLY = 0.9, 0.5
 from which only they count: no model describes friction near standstill, and on logs without a fault
 it is most of the residual."""
 
-BURST, BRIEF = 8.0, 0.15
-"""Errors beyond so many medians are far off; a time with them is short up to this share of all."""
+BURST, BRIEF, APART = 8.0, 0.15, 1.0
+"""Errors beyond so many medians are far off; a time with them is short up to this share of all, and
+ends where the next one is so many seconds away: reversals have single ones at any time."""
 
 NEGLIGIBLE = 0.05
 """Least share of the squared residual in the rows that count; below it there is no finding."""
@@ -116,19 +117,22 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
             }
             moving = np.abs(shared["moving"][j]) > MOVING
             parts[j].append((errors[mine, j], moving, functions))
-    bursts = [_find_burst(rows.t + begins[rows.run], error) for error in errors.T]
+    bursts = [find_burst(rows.t + begins[rows.run], error) for error in errors.T]
     return tuple(
         replace(_predictable_structure(p), burst=burst) if p and s else Structure(0.0)
         for p, s, burst in zip(parts, measured, bursts, strict=True)
     )
 
 
-def _find_burst(t: Array, error: Array) -> tuple[float, ...]:
+def find_burst(t: Array, error: Array) -> tuple[float, ...]:
     """Begin and end of a short time with most of a squared error; empty without one."""
-    far = t[np.abs(error) > BURST * float(np.median(np.abs(error)))]
-    inside = (t >= far.min(initial=np.inf)) & (t <= far.max(initial=-np.inf))
-    most = np.sum(error[inside] ** 2) > MOSTLY * np.sum(error**2)
-    return (float(far.min()), float(far.max())) if most and inside.mean() < BRIEF else ()
+    far = np.sort(t[np.abs(error) > BURST * float(np.median(np.abs(error)))])
+    for times in np.split(far, np.flatnonzero(np.diff(far) > APART) + 1) if len(far) else []:
+        inside = (t >= times[0]) & (t <= times[-1])
+        most = np.sum(error[inside] ** 2) > MOSTLY * np.sum(error**2)
+        if most and inside.mean() < BRIEF:
+            return float(times[0]), float(times[-1])
+    return ()
 
 
 def _functions_of_motion(

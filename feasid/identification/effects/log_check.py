@@ -106,7 +106,8 @@ def check_log(
 
     `robot`: with all motors that were asked for; `asked`: `feasid.options.tables.DiagnoseOptions`
     that were given; `thorough`: whether large mistakes are tried in any case, or, units of torques
-    apart, only if consistent bodies predict a joint worse than inconsistent ones.
+    apart, only if consistent bodies predict a joint worse than inconsistent ones do, or than each
+    joint is explained by itself.
     """
     columns = check_columns(log, robot, asked)
     search = AdviceSearch(log, robot, asked)
@@ -141,9 +142,7 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
             level, text = STATIC[posed]
             remedy = "record a motion: feasid.excite(robot)"
             return [*found, Finding("static", level, text, remedy)]
-        likely = find_large_mistakes(
-            judged, units_only=not (thorough or judged.is_infeasible_better)
-        )
+        likely = find_large_mistakes(judged, units_only=not (thorough or judged.is_doubtful))
         if not likely:
             break
         raw = read_signals(search.log, search.robot, **select_options(ReadOptions, search.options))

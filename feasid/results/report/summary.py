@@ -18,7 +18,7 @@ from feasid.core.arrays import Array
 from feasid.core.display import Display, Measure, plain
 from feasid.core.errors import InputError
 from feasid.core.text import escape_controls, in_percent
-from feasid.identification.assessment.checks import NO, has_load, is_strong
+from feasid.identification.assessment.checks import NO, REFUSED, has_load, is_strong
 from feasid.identification.assessment.quality import remarks
 from feasid.identification.estimation.noise import least_squares
 from feasid.identification.fitted import FittedModel
@@ -419,7 +419,8 @@ def display(fit: FittedModel, test: Any = None) -> Display:
     # Causes before consequences: what is wrong with the log, then what its model looks like.
     faults = [n for n in fit.notes if n.values.get("level")]
     troubles += [n.with_code for n in faults if n.values["level"] == "error"]
-    troubles += [n.with_code for n in faults if n.values.get("confirmed")]
+    # Another unit changes masses, not what is missed: it comes after a model that explains little.
+    troubles += [n.with_code for n in faults if n.values.get("confirmed") and n.code not in REFUSED]
     reasons = [r for r in fit.quality.reasons if r.code not in graded]
     troubles += [r.with_code for r in reasons if is_strong(r)]
     troubles += [n.with_code for n in fit.notes if n.code in REJECTED]
