@@ -51,6 +51,8 @@ EQUAL = 1e-9
 """Relative difference of numbers that are summed in another order."""
 BYTES, CUTS = 12, 4
 """Changed bytes and cuts of each file; a third of them in the short test."""
+DRAWN = 0.3
+"""Share of fits that robots are drawn of, which takes a third of the time of a round trip."""
 OFTEN = 3
 """How much more often a further robot is drawn than one of the array with one kind of log."""
 ROWS = 900
@@ -144,7 +146,7 @@ def fit_kind(rng, folder, quick):
     if state == "read before":
         fit.save(folder / "before.feasid")
         fit = feasid.load(folder / "before.feasid")
-    future = partial(fit_future, arm, quick=quick)
+    future = partial(fit_future, arm, quick=quick or rng.random() > DRAWN)
     return Saved(fit, fit_seen, future, type(fit).save, words=f"{words}, {state}")
 
 
