@@ -1,6 +1,6 @@
 """Which refusals of the package tests reach, and whether each names what it is about.
 
-    python -m benchmarks.refusals [--write] [tests, as pytest takes them]
+    python -m benchmarks.refusals [--list] [--write] [tests, as pytest takes them]
 
 A refusal is a place in the package that makes a `FeasidError`. What it carries (the option, joint,
 column, row, file, ...) must be in its message. Printed are refusals about an option that no test
@@ -83,6 +83,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(
         "python -m benchmarks.refusals", description=__doc__, formatter_class=raw
     )
+    parser.add_argument("--list", action="store_true", help="print every place not reached")
     parser.add_argument("--write", action="store_true", help="put the counts into docs/faults.md")
     given, tests = parser.parse_known_args(argv)
     watch = Watch()
@@ -97,6 +98,9 @@ def main(argv=None):
     left = [place for place, there in zip(optional, here, strict=True) if not there]
     for file, line, _ in left:
         print(f"{file}:{line}: no test reaches this refusal of an option")
+    for place, there in zip(every, reached(every), strict=True):
+        if given.list and not there:
+            print("{}:{}-{}: not reached".format(*place))
     for (file, line, _), text in watch.unsaid.items():
         print(f"{file}:{line}: {text}")
     of_options = f"{sum(here)} of {len(optional)} refusals of options"

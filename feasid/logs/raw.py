@@ -226,7 +226,7 @@ def _refuse_passive_torques(df: pd.DataFrame, robot: Robot) -> None:
         if torque.any():
             raise LogError(
                 f"joint {joint!r} is said to be passive, and the log has torques of it, up to "
-                f"{torque.max():.3g}: leave it out of passive, or drop the column",
+                f"{torque.max():.3g}: leave it out of passive, or drop the column tau_{joint}",
                 joint=joint,
                 column=f"tau_{joint}",
             )

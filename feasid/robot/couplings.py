@@ -72,7 +72,7 @@ def resolve_couplings(
             if joint in several:
                 raise DescriptionError(f"{what}: joint {joint!r} has several degrees of freedom")
         if coupling.joint in by_joint:
-            raise DescriptionError(f"joint {coupling.joint!r} is coupled twice", joint=joint)
+            raise DescriptionError(f"{coupling.joint!r} is coupled twice", joint=coupling.joint)
         by_joint[coupling.joint] = coupling
     A, b = np.eye(axes), np.zeros(axes)
     try:  # leaders first

@@ -194,7 +194,7 @@ def test_followers_of_followers(seed):
         ([Coupling("a", {"x": 1.0})], "coupling of joint 'a': there is no joint 'x'"),
         ([Coupling("x", {"a": 1.0})], "coupling of joint 'x': there is no joint 'x'"),
         ([Coupling("a", {"e": 1.0})], "coupling of joint 'a': joint 'e' has several degrees"),
-        ([Coupling("a", {"b": 1.0}), Coupling("a", {"c": 1.0})], "joint 'a' is coupled twice"),
+        ([Coupling("a", {"b": 1.0}), Coupling("a", {"c": 1.0})], "'a' is coupled twice"),
         ([Coupling("a", {"b": 1.0}), Coupling("b", {"c": 1.0}), Coupling("c", {"a": 1.0})],
          "couplings form a circle: a -> b -> c -> a"),
         ([Coupling("a", {"a": 1.0})], "couplings form a circle: a -> a"),

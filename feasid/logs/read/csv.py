@@ -180,10 +180,10 @@ def _read_header(
         lines.go_to_next()
     if text is None:
         raise LogError(f"{path}: the file is empty", path=path)
-    start = text.lstrip()[:20]
+    start, first = text.lstrip()[:20], lines.line
     if start.startswith(("<", "{", "[{")):
-        raise LogError(f"{path}: not a CSV file, it starts with {start!r}", path=path, line=1)
-    first = lines.line
+        text = f"{path}, line {first}: not a CSV file, it starts with {start!r}"
+        raise LogError(text, path=path, line=first)
     if said := SAID.fullmatch(text):
         notes.append(f"line {first} states how columns are separated: {text.strip()}")
         lines.go_to_next()
