@@ -55,8 +55,8 @@ DRAWN = 0.3
 """Share of fits that robots are drawn of, which takes a third of the time of a round trip."""
 OFTEN = 3
 """How much more often a further robot is drawn than one of the array with one kind of log."""
-ROWS = 900
-"""Of the logs of the short test."""
+ROWS, FULL_ROWS = 900, 2000
+"""Of the logs of the short test, and of others: half of them, since no fit is judged."""
 QUICK = {"diagnose": False, "candidates": (), "plausible": False}
 """Options of fits of the short test."""
 DAYS = ("2026-11-02", "2026-11-03", "2026-11-04")
@@ -105,9 +105,10 @@ def drawn_world(rng, table, quick, most=2):
         if len({c.option for c in row.choices}) == len(labels):
             break
     arm = row.world()
-    if quick:
-        logs = ("log", "test_log", "loaded")
-        arm = replace(arm, **{name: getattr(arm, name)[:ROWS] for name in logs})
+    rows = ROWS if quick else FULL_ROWS
+    arm = replace(
+        arm, **{name: getattr(arm, name)[:rows] for name in ("log", "test_log", "loaded")}
+    )
     asked = dict(QUICK) if quick and table is FitOptions else {}
     for choice in row.choices:
         asked |= choice.options(arm)
