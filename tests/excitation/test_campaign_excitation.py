@@ -1,19 +1,13 @@
 """What designed motions are worth: the published arm, a real log, arms of the example wheel."""
 
-import re
-
 import numpy as np
 import pytest
-from arms import FINGERS, limits, panda, path_of, ur5, ur5_capsules
 
 import feasid
 from feasid.datasets import wam
 
 PUBLISHED_CONDITION, PUBLISHED_LOG_DET = 96.7, 71.3
 """Of one period of the Table 5 motion of Sousa and Cortesao (2014)."""
-
-SPACE = {"workspace": {"panda_hand": ((-0.6, -0.6, 0.1), (0.8, 0.6, 1.2))}, "floor": -0.05}
-"""Where Panda moves, besides apart from itself."""
 
 TIMES = 20 * 8000
 """Times per period at which limits are checked: twenty times those of the finest search grid."""
@@ -83,44 +77,3 @@ def test_a_real_log_is_complemented():
         robot, 10.0, given=log, acceleration=15.0, rate=rate, rounds=0, time_limit=3600.0
     )
     assert motion.certificate.deviations.max() <= before.max() / 5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["panda", "ur5"])
-def test_links_are_apart_in_a_collision_library(name):
-    """Pinocchio and coal on the files' own shapes: primitives for Panda, meshes for UR5."""
-    pin = pytest.importorskip("pinocchio")
-    robot = panda() if name == "panda" else ur5()
-    space = SPACE if name == "panda" else {"capsules": ur5_capsules()}
-    motion = feasid.excite(
-        robot, 10.0, starts=1, rounds=0, time_limit=3600.0, **space, **limits(robot)
-    )
-    path = path_of("panda_collision" if name == "panda" else "ur5_robot")
-    model = pin.buildModelFromUrdf(str(path))
-    packages = [str(path.parents[4])]
-    kind = pin.GeometryType.COLLISION
-    geometry = pin.buildGeomFromUrdf(model, str(path), kind, package_dirs=packages)
-    let_go = {frozenset(re.findall(r"'(\w+)'", n)) for n in motion.notes if "too close" in n}
-    link = [re.sub(r"_\d+$", "", g.name) for g in geometry.geometryObjects]
-    pairs = 0
-    for a, first in enumerate(geometry.geometryObjects):
-        for b, second in enumerate(geometry.geometryObjects[:a]):
-            joints = {first.parentJoint, second.parentJoint}
-            joined = any(model.parents[j] in joints - {j} for j in joints)
-            fingers = {link[a], link[b]} & {"panda_leftfinger", "panda_rightfinger"}
-            kept = frozenset((link[a], link[b])) not in let_go
-            if kept and len(joints) == 2 and not joined and not fingers:
-                geometry.addCollisionPair(pin.CollisionPair(a, b))
-                pairs += 1
-    assert pairs > 10
-    data, geometry_data = model.createData(), geometry.createData()
-    held = len(FINGERS) if name == "panda" else 0
-    for q in motion.at(np.linspace(0, 10, 400))[0]:
-        full = np.append(q, np.zeros(held))
-        assert not pin.computeCollisions(model, data, geometry, geometry_data, full, True)
-        if name == "panda":
-            pin.updateFramePlacements(model, data)
-            hand = data.oMf[model.getFrameId("panda_hand")].translation
-            low, high = SPACE["workspace"]["panda_hand"]
-            assert ((hand > low) & (hand < high)).all()
-            assert min(place.translation[2] for place in geometry_data.oMg) > SPACE["floor"]
