@@ -17,7 +17,7 @@ import pandas as pd
 
 import feasid
 from benchmarks.public_calls import Subjects
-from feasid.cli import store as cli_store
+from feasid.cli.fleet import run_store
 from feasid.options.complete import option_table
 from feasid.options.tables import FitOptions
 from feasid.robot.formats.write import Extras
@@ -113,8 +113,8 @@ CASES = [
     ("robot", lambda s: f.payload(s.log, s.fit, s.robot)),
     ("block", lambda s: f.replay(s.log, s.full, online={"block": -3})),
     ("windw", lambda s: f.replay(s.log, s.full, online={"windw": 3})),
-    ("name", lambda s: cli_store.run(s.arguments(name=None))),
-    ("since", lambda s: cli_store.run(s.arguments(since="2026-11-28"))),
+    ("name", lambda s: run_store(s.arguments(name=None))),
+    ("since", lambda s: run_store(s.arguments(since="2026-11-28"))),
     ("kp", lambda s: f.simulate(s.full, s.commands, command="position", kp={"slide": 1})),
     ("kp", lambda s: f.simulate(s.full, s.commands, command="position", kp=[1, 2])),
     ("kp", lambda s: f.simulate(s.full, s.commands, command="position", kp=-1)),

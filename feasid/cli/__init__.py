@@ -68,6 +68,8 @@ SHARED_MODULES = {
     **dict.fromkeys(("check", "compare"), "check"),
     **dict.fromkeys(("payload", "torque-constants"), "loads"),
     **dict.fromkeys(("diagnose", "reduce", "replay"), "logs"),
+    **dict.fromkeys(("fleet", "store"), "fleet"),
+    **dict.fromkeys(("explain", "completion"), "explain"),
     **dict.fromkeys(
         ("show", "errors", "predict", "simulate", "ranges", "report", "sample", "export"),
         "saved_fits",

@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from feasid import __version__
 from feasid.applications.inspection import file_check as reports
@@ -24,6 +24,9 @@ from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import FeasidError, InputError
 from feasid.core.files import check_outputs
 from feasid.core.progress import step
+
+if TYPE_CHECKING:
+    from feasid.robot.description import Robot
 
 WORST = ("error", INFEASIBLE, INCONCLUSIVE)
 
@@ -201,11 +204,8 @@ def _describe_lost_freedom(path: str, report: FileCheck) -> str:
     weighed = all(any(link.mass for link in group.body.links) for group in report.bodies)
     if weighed and not report.description.bonds and not glob.glob(f"{glob.escape(path)}.*.json"):
         return ""
-    from feasid.robot.formats.load import load_robot
-    from feasid.robot.formats.terms import EFFECTS
-
     try:
-        return load_robot(path, ignore=EFFECTS).constraint_summary
+        return _load_bodies(path).constraint_summary
     except FeasidError:
         return ""
 
@@ -213,13 +213,19 @@ def _describe_lost_freedom(path: str, report: FileCheck) -> str:
 def _check_whole_robot(path: str) -> Any:
     """The mass matrix and base parameters of a file's robot, or why they are not judged."""
     from feasid.applications.inspection.whole_robot import check_whole_robot
+
+    try:
+        return check_whole_robot(_load_bodies(path))
+    except FeasidError as error:
+        return error
+
+
+def _load_bodies(path: str) -> Robot:
+    """The robot of a file, whatever acts on its joints."""
     from feasid.robot.formats.load import load_robot
     from feasid.robot.formats.terms import EFFECTS
 
-    try:
-        return check_whole_robot(load_robot(path, ignore=EFFECTS))
-    except FeasidError as error:
-        return error
+    return load_robot(path, ignore=EFFECTS)
 
 
 def _findings(results: Results) -> Iterable[reports.Finding]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.cli import Answer
 from feasid.cli.beta import save_certificate
-from feasid.cli.options import flag, options_of, read_options, takes, word
+from feasid.cli.options import argument_name, flag, options_of, read_options, takes, word
 from feasid.cli.output import errors_as_data, fit_as_data, print_display, spell_as_arguments
 from feasid.cli.robot import ROBOT, read_robot
 from feasid.cli.saved_fits import ranges_as_data
@@ -78,12 +78,10 @@ def run(arguments: argparse.Namespace) -> Answer:
     if logs and not arguments.logs:
         raise InputError("--without leaves no log to fit")
     _check_outputs(arguments)
-    if arguments.verify_with and not arguments.out:
-        raise InputError("--verify-with replays the log in a written file: name it with --out")
-    for option in ("offset_origin", "extensions", "for_"):
+    for option in ("verify_with", "offset_origin", "extensions", "for_"):
         if getattr(arguments, option) and not arguments.out:
-            named = option.strip("_").replace("_", "-")
-            raise InputError(f"--{named} requires a written file: name it with --out")
+            named = argument_name(option)
+            raise InputError(f"{named} requires a written file: name it with --out")
     options = read_options(arguments, FitOptions, "feasid fit")
     how = read_parameters(arguments, WRITE, "offset_origin for_")
     how |= {"extensions": arguments.extensions, "overwrite": arguments.overwrite}

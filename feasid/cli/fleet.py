@@ -1,7 +1,4 @@
-"""Fit robots of one type together, each by its own logs and by what all have in common.
-
-Every folder in FOLDER holds the logs of one robot; a file is the only log of one.
-"""
+"""Commands on many robots and many days: fleet, store; status 1 if a robot or a day stands out."""
 
 from __future__ import annotations
 
@@ -10,11 +7,13 @@ from pathlib import Path
 
 from feasid.cli import Answer
 from feasid.cli.options import flag, options_of, read_options, takes, word
-from feasid.cli.output import print_display, write_outputs
+from feasid.cli.output import fit_as_data, print_display, write_outputs
 from feasid.cli.robot import ROBOT, read_robot
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs
-from feasid.options.tables import FitOptions
+from feasid.core.notes import as_json
+from feasid.options.complete import select_options
+from feasid.options.tables import FitOptions, ReduceOptions
 
 
 @takes(
@@ -25,8 +24,11 @@ from feasid.options.tables import FitOptions
     flag("--overwrite", "replace existing output files"),
     options_of(FitOptions),
 )
-def run(arguments: argparse.Namespace) -> Answer:
-    """Fit, print the table, write the outputs; status 1 if a robot is unusual."""
+def run_fleet(arguments: argparse.Namespace) -> Answer:
+    """Fit robots of one type together, each by its own logs and by what all have in common.
+
+    Every folder in FOLDER holds the logs of one robot; a file is the only log of one.
+    """
     folder, logs = Path(arguments.folder), {}  # logs by the name of their folder, or of the file
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder: it holds one folder of logs for each robot")
@@ -53,3 +55,65 @@ def run(arguments: argparse.Namespace) -> Answer:
             for n in notes
         ],
     }
+
+
+NEEDS = {"add": ("name", "logs"), "drift": ("name",), "fit": ("name",), "list": ()}
+"""Arguments that an action cannot do without."""
+
+TAKES = {"add": ("day", "compact"), "drift": ("since", "report"), "fit": ("since", "save")}
+"""Further arguments of an action."""
+
+
+@takes(
+    word("action", None, "what to do with the store", choices=[*NEEDS]),
+    word("store", "STORE", "its folder"),
+    word("logs", "LOG", "add: files, folders or patterns", nargs="*"),
+    *ROBOT,
+    word("--name", "NAME", "the robot that was logged, such as its serial number"),
+    word("--day", "DAY", "add: day of the logs, 2026-11-28; default today (UTC)"),
+    flag("--compact", "add: without folds, a tenth of the bytes"),
+    word("--since", "DAY", "drift, fit: first day"),
+    word("--report", "HTML", "drift: write a page here"),
+    word("--save", "FILE.feasid", "fit: keep the fit"),
+    flag("--overwrite", "replace existing output files"),
+    options_of(FitOptions),
+)
+def run_store(arguments: argparse.Namespace) -> Answer:
+    """Keep reduced logs by robot and day, name what drifts, and fit the logs of a robot."""
+    action = arguments.action
+    for name in NEEDS[action]:
+        if not getattr(arguments, name):
+            raise InputError(f"feasid store {action} needs {_spell(name)}", option=name)
+    used = {*NEEDS[action], *TAKES.get(action, ())}
+    for name in {name for names in (*NEEDS.values(), *TAKES.values()) for name in names} - used:
+        if getattr(arguments, name):
+            raise InputError(f"feasid store {action} needs no {_spell(name)}", option=name)
+    outputs = {"--report": arguments.report, "--save": arguments.save}
+    check_outputs(outputs, [arguments.robot], overwrite=arguments.overwrite)
+    options = read_options(arguments, FitOptions, "feasid store")
+    robot = read_robot(arguments)
+    from feasid.applications.fleet.store import LogStore
+
+    store = LogStore(arguments.store, robot, **select_options(ReduceOptions, options))
+    if action == "add":
+        files = store.add(arguments.logs, arguments.name, arguments.day, compact=arguments.compact)
+        print(f"added {len(files)} log(s) of {arguments.name} to {arguments.store}")
+        return 0, lambda: {"files": [str(file) for file in files]}
+    if action == "list":
+        table = store.table.astype({"day": str})
+        print(table.to_string(index=False))
+        return 0, lambda: {"logs": table.to_dict("records")}
+    if action == "fit":
+        fitted = store.fit(arguments.name, arguments.since, **options)
+        print_display(fitted.display())
+        write_outputs(arguments, save=fitted.save)
+        return 0, lambda: fit_as_data(fitted)
+    drift = store.drift(arguments.name, arguments.since)
+    print_display(drift.display())
+    write_outputs(arguments, report=drift.report)
+    return 1 if drift.notes else 0, lambda: {"findings": as_json(drift.notes)}
+
+
+def _spell(name: str) -> str:
+    """An argument as it is given."""
+    return "LOG" if name == "logs" else f"--{name}"

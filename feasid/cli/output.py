@@ -140,7 +140,10 @@ SIMPLE = re.compile(r"True|False|None|'[^']*'|\"[^\"]*\"|[-+]?\d[\d.]*(?:e[-+]?\
 
 PLACEHOLDER = re.compile(r"['\"]([^'\"]+)['\"]: (\(low, high\)|bound)?")
 
-PAIRS = {"(": ")", "[": "]", "{": "}"}
+INSIDE = r"[^()\[\]{}]"
+for _ in range(3):  # brackets in brackets, as deep as options have them
+    INSIDE = rf"(?:[^()\[\]{{}}]|[(\[{{]{INSIDE}*[)\]}}])"
+BRACKET = re.compile(rf"[(\[{{]{INSIDE}*[)\]}}]")
 
 CALL = re.compile(r"load_robot\((?:\.\.\.|path|'[^']*'), ((?:[^()]|\([^()]*\))*)\)")
 """The Python function that has an option of the robot."""
@@ -163,10 +166,10 @@ def spell_as_arguments(text: str) -> str:
         out.append(text[at:start])
         if match[2]:
             length, value = _leading_literal(text[end:])
-            if not length and text[end : end + 1] in PAIRS:  # with words that the reader fills in
-                length = _bracket_length(text[end:])
-                value = text[end : end + length]
-                if value[:1] == "{":  # {'a': ..., 'b': (low, high)} is typed as a=...,b=LOW,HIGH
+            bracket = BRACKET.match(text, end)
+            if not length and bracket:  # with words that the reader fills in
+                length, value = len(bracket[0]), bracket[0]
+                if value.startswith("{"):  # {'a': ..., 'b': (low, high)}: a=...,b=LOW,HIGH
                     typed = {"(low, high)": "LOW,HIGH", "bound": "BOUND"}
                     entries = PLACEHOLDER.findall(value)
                     value = ",".join(f"{key}={typed.get(x, '...')}" for key, x in entries)
@@ -208,23 +211,10 @@ def _spell_argument(name: str, value: object) -> str:
 
 def _leading_literal(text: str) -> tuple[int, object]:
     """Length and value of the Python literal that a text starts with; length 0 without one."""
-    simple = SIMPLE.match(text)
-    length = simple.end() if simple else _bracket_length(text)
+    start = SIMPLE.match(text) or BRACKET.match(text)
+    length = start.end() if start else 0
     try:
         value = ast.literal_eval(text[:length])
     except (ValueError, SyntaxError):
         return 0, None
     return (0, None) if "..." in text[:length] else (length, value)  # dots stand for something
-
-
-def _bracket_length(text: str) -> int:
-    """Length of the bracket that a text starts with."""
-    expected = []
-    for k, letter in enumerate(text):
-        if letter in PAIRS:
-            expected.append(PAIRS[letter])
-        elif expected and letter == expected[-1]:
-            expected.pop()
-        if not expected:
-            return k + 1 if letter in PAIRS.values() else 0
-    return 0

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from feasid.cli import COMMANDS, main
-from feasid.cli.completion import SHELLS, build_full_parser
+from feasid.cli.explain import SHELLS, build_full_parser
 from feasid.options.tables import FitOptions
 
 shtab = pytest.importorskip("shtab")

@@ -160,22 +160,6 @@ def test_units_are_declared_once():
         prepare(df, arm(), units={"q": "dge"})
 
 
-@pytest.mark.parametrize(("scale", "unit"), [(1e3, "ms"), (1e6, "us"), (1e9, "ns")])
-def test_time_in_ticks_is_recognised_and_said(scale, unit):
-    df = log()
-    ticks = df.assign(t=np.round(df.t * scale).astype(np.int64) + 1_700_000_000_000_000_000)
-    motion = prepare(ticks, arm())
-    assert any(f"taken as {unit}" in note for note in motion.notes)
-    assert motion.runs[0].rate == pytest.approx(RATE)
-    np.testing.assert_allclose(motion.runs[0].t, prepare(df, arm()).runs[0].t, atol=1e-9)
-
-
-def test_time_from_a_datetime_index():
-    df = log()
-    stamped = df.drop(columns="t").set_index(pd.to_datetime(df.t + 1.7e9, unit="s"))
-    assert prepare(stamped, arm()).runs[0].rate == pytest.approx(RATE, rel=1e-6)
-
-
 def test_time_may_be_the_index_or_the_rate():
     df = log()
     want = prepare(df, arm()).runs[0]
@@ -456,15 +440,3 @@ def test_a_derivative_cutoff_beside_filtered_signals_is_refused():
     with pytest.raises(InputError, match="derivative_cutoff has no effect"):
         prepare(log(), arm(), derivative_cutoff=40.0)
     assert prepare(log(), arm(), filtering="equations", derivative_cutoff=40.0).runs
-
-
-def test_signals_are_filtered_at_the_cutoff():
-    robot = Robot.from_dh([(0, 0.1, 0.2, 0), (0, 0.3, 0.1, 0)])
-    t = np.arange(2000) / 500.0
-    df = pd.DataFrame({"t": t, "q_1": np.sin(3 * t), "q_2": np.cos(2 * t), "tau_1": t, "tau_2": t})
-    motion = prepare(df, robot, cutoff=12.0)
-    run = motion.runs[0]
-    np.testing.assert_allclose(run.ddq[:, 0], -9 * np.sin(3 * run.t), atol=0.15)
-    assert any("12 Hz" in note for note in motion.notes)
-    with pytest.raises(InputError, match="smoothing"):
-        prepare(df, robot, smoothing="spline")

@@ -6,7 +6,6 @@ from logs import arm_and_log
 
 import feasid
 from feasid.core.errors import InputError, LogError
-from feasid.identification.effects.log_findings import check_columns
 from feasid.logs import recording as recordings
 from feasid.logs.recording import hashable_key
 
@@ -78,33 +77,6 @@ def test_a_tuple_of_arrays_is_one_log(case):
 
 def polars_table(log):
     return pytest.importorskip("polars").from_pandas(log)
-
-
-def arrow_table(log):
-    return pytest.importorskip("pyarrow").Table.from_pandas(log)
-
-
-@pytest.mark.slow
-@pytest.mark.sampled(0.5)
-@pytest.mark.parametrize("table", [polars_table, arrow_table])
-def test_tables_of_others_are_logs(case, table):
-    _, robot, log = case
-    same = feasid.fit(log, robot, diagnose=False)
-    fit = feasid.fit(table(log), robot, diagnose=False)
-    np.testing.assert_array_equal(fit.beta, same.beta)
-    np.testing.assert_array_equal(fit.predict(table(log)), same.predict(log))
-    assert check_columns(feasid.Recording(table(log)), robot, {}).samples == len(log)
-    runs = log.assign(run=np.where(log["t"] < log["t"].median(), "a", "b"))
-    np.testing.assert_allclose(
-        feasid.fit(table(runs), robot, diagnose=False).beta,
-        feasid.fit(runs, robot, diagnose=False).beta,
-        rtol=0,
-        atol=SAME * np.abs(same.beta).max(),
-    )
-    holed = log.copy()
-    holed.loc[7, "q_shoulder"] = None
-    with pytest.raises(LogError, match=r"q_shoulder.*row 7"):
-        feasid.fit(table(holed), robot)
 
 
 def test_lazy_tables_are_collected_first(case):
