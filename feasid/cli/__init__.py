@@ -7,6 +7,7 @@ is imported, so that ``feasid check`` starts without solvers or pandas.
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import sys
@@ -211,9 +212,11 @@ def _dispatch(argv: list[str]) -> int:
     # A check prints in several formats, of which JSON is one.
     if not (vars(arguments).get("json") or vars(arguments).get("format") == "json"):
         return command.run(arguments)[0]
-    from feasid.cli.output import print_json
+    from feasid.cli.output import SCHEMA
+    from feasid.core.notes import as_json
 
     with redirect_stdout(sys.stderr):
         status, data = command.run(arguments)
-    print_json(name, data())
+    answer = {"schema": SCHEMA, "command": name, "feasid": __version__, **data()}
+    print(json.dumps(as_json(answer), indent=1, allow_nan=False))
     return status

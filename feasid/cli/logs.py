@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from feasid.cli import Answer
 from feasid.cli.options import as_arguments, flag, options_of, read_options, takes, word
@@ -21,9 +21,6 @@ from feasid.core.files import check_outputs, check_writable, is_folder, is_regul
 from feasid.options.complete import select_options
 from feasid.options.tables import DiagnoseOptions, ReadOptions, ReduceOptions, ReplayOptions
 from feasid.robot.formats.fit_robot import with_drive_options
-
-if TYPE_CHECKING:
-    from feasid.applications.online.replay import Replay
 
 REDUCE = "identification.regression.reduce:reduce"
 REPLAY = "applications.online.replay:replay"
@@ -166,11 +163,10 @@ def run_replay(arguments: argparse.Namespace) -> Answer:
     options = select_options(ReadOptions, options)
     from feasid.applications.online.replay import replay
 
-    def print_progress(so_far: Replay) -> None:
-        print(so_far.line(len(so_far.estimates) - 1), flush=True)
-
-    times = read_parameters(arguments, REPLAY, "window interval")
-    played = replay(arguments.log, robot, each=print_progress, **times, **options)
+    options |= read_parameters(arguments, REPLAY, "window interval")
+    played = replay(
+        arguments.log, robot, each=lambda so_far: print(so_far.line(-1), flush=True), **options
+    )
     for change in played.online.changes:
         print(f"change at {change}")
     for cause, count in played.online.faults.items():

@@ -10,23 +10,20 @@ from __future__ import annotations
 import argparse
 import ast
 import io
-import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid import __version__
 from feasid.cli.options import argument_name, as_arguments
 from feasid.cli.robot import NAMES
 from feasid.core.display import LOUD, Display
 from feasid.core.errors import InputError, require
 from feasid.core.files import write_atomically
-from feasid.core.notes import as_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,12 +33,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 2
 """Version of the schema of ``--json``; it rises if a key changes its meaning or is removed."""
-
-
-def print_json(command: str, data: Mapping[str, Any]) -> None:
-    """Print a command's answer as JSON."""
-    told = {"schema": SCHEMA, "command": command, "feasid": __version__, **data}
-    print(json.dumps(as_json(told), indent=1, allow_nan=False))
 
 
 def fit_as_data(model: FittedModel) -> dict[str, Any]:
