@@ -1,11 +1,13 @@
 """Logs of every rate, length and number of joints, and online fits of a million samples.
 
-    python -m benchmarks.scales [--only rates,lengths,joints,limited,odd,online] [--write]
+    python -m benchmarks.scales [--only rates,lengths,joints,logs,limited,odd,online] [--write]
 
 Torques come from Pinocchio, with friction, drive inertia, quantised positions and noise. A fit is
 judged by its torques on another motion: right (within three times what it reports), in doubt by its
 own verdict, or refused by a `FeasidError`; anything else is wrong. Online, memory may not grow and
-the normal equations must stay those of a batch.
+the normal equations must stay those of a batch. "joints", "samples" and "logs" have a row of their
+growth: processor time of a fit with its print, its peak memory above that before, and how both grow
+as powers of the number, from the cases with at least a quarter of the largest one that was fitted.
 """
 
 import argparse
@@ -26,6 +28,7 @@ import pandas as pd
 
 import feasid
 from benchmarks.faults_page import write_row
+from benchmarks.reduction import peak
 
 TIMES = 3.0
 """True errors on new motion are at most so many times what is reported."""
@@ -111,16 +114,20 @@ def log_of(true, rate, samples, seed=1, speed=1.0, gear=1.0):
     return pd.DataFrame(columns)
 
 
-def end_of(joints=SMALL, rate=200.0, samples=4000, gear=1.0, change=None, speed=1.0, **options):
-    """How a fit ends: the word, and what it says."""
+def end_of(
+    joints=SMALL, rate=200.0, samples=4000, gear=1.0, change=None, speed=1.0, logs=1, **options
+):
+    """How a fit ends: the word, what it says, and its processor time [s] and memory [MB]."""
     described, true = chain(joints)
-    log = log_of(true, rate, samples, speed=speed, gear=gear)
-    log = change(log) if change else log
+    data = [log_of(true, rate, samples, seed, speed, gear) for seed in range(1, logs + 1)]
+    data = change(data[0]) if change else data if logs > 1 else data[0]
+    began, before = time.process_time(), peak()
     try:
-        fit = feasid.fit(log, feasid.load_robot(described), **options)
+        fit = feasid.fit(data, feasid.load_robot(described), **options)
         text, quality = str(fit), fit.quality
     except feasid.FeasidError as error:
-        return "refused", str(error)
+        return "refused", str(error), 0.0, 0.0
+    cost = time.process_time() - began, peak() - before
     _, *moved = motion(joints, 200.0, TESTED, 99, speed)
     tau = torques(true, *moved, gear)
     off = feasid.inverse_dynamics(fit.robot, *moved) - tau
@@ -129,8 +136,8 @@ def end_of(joints=SMALL, rate=200.0, samples=4000, gear=1.0, change=None, speed=
     said = f"{100 * error:.2g} % true, {100 * reported:.2g} % held out, {quality.level}"
     assert text
     if quality.level != "good":
-        return "in doubt", said
-    return "right" if error <= TIMES * reported else "wrong", said
+        return "in doubt", said, *cost
+    return "right" if error <= TIMES * reported else "wrong", said, *cost
 
 
 def identical(log):
@@ -150,8 +157,13 @@ CASES = {
     },
     "joints": {
         f"{joints} joints": {"joints": joints, "samples": 4000}
-        for joints in (1, 2, 3, 7, 15, LARGE)
+        for joints in (1, 2, 4, 8, 15, LARGE)
     },
+    "samples": {
+        f"{samples} samples": {"samples": samples, "rate": 1000.0}
+        for samples in (5000, 20_000, 100_000, 300_000, 1_000_000)
+    },
+    "logs": {f"{logs} logs": {"logs": logs} for logs in (1, 4, 16, 64)},
     "limited": {f"{joints} joints": {"joints": joints} for joints in (45, 60)},
     "odd": {
         "identical joints": {"change": identical},
@@ -164,15 +176,26 @@ CASES = {
 }
 
 
+GROWN = ("joints", "samples", "logs")
+"""Groups whose cost is judged as it grows."""
+
+
 def single(group, name):
     """In a process of its own, for its memory."""
     if group == "limited":
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
-    began = time.process_time()
-    end, said = end_of(**CASES[group][name])
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{end}\t{said[:150]}; {time.process_time() - began:.0f} s, {size:.0f} MB")
+    end, said, seconds, memory = end_of(**CASES[group][name])
+    print(f"{end}\t{said[:150]}; {peak():.0f} MB in all\t{seconds:.3g}\t{memory:.3g}")
     return 0
+
+
+def growth(costs):
+    """By number of joints, samples or logs: seconds and memory, and their powers of the number."""
+    listed = ", ".join(f"{n}: {s:.2g} s, {m:.2g} MB" for n, (s, m) in costs.items())
+    large = [n for n in costs if n >= max(costs) / 4]
+    slopes = [np.polyfit(np.log(large), np.log([costs[n][k] for n in large]), 1)[0] for k in (0, 1)]
+    powers = "time grows as its power {:.2f}, memory as its power {:.2f}".format(*slopes)
+    return f"{listed}; from {min(large)} on {powers}"
 
 
 def online(samples=1_000_000, rate=1000.0, joints=7):
@@ -224,16 +247,18 @@ def main(argv=None):
         return single(*given.single)
     wrong = 0
     for group in given.only.split(","):
-        ends, words = Counter(), []
+        ends, words, costs = Counter(), [], {}
         for name in CASES.get(group, ()):
             order = [sys.executable, "-m", "benchmarks.scales", "--single", group, name]
             done = subprocess.run(order, capture_output=True, text=True)
-            end, _, said = (done.stdout.strip().splitlines() or ["raw"])[-1].partition("\t")
+            end, said, *cost = (done.stdout.strip().splitlines() or ["\t"])[-1].split("\t")
             if done.returncode:
                 end, said = "raw", (done.stderr.strip().splitlines() or [str(done.returncode)])[-1]
+            elif group in GROWN and end != "refused":
+                costs[int(name.split()[0])] = tuple(map(float, cost))
             ends[end] += 1
             words.append(f"{name}: {end}")
-            print(f"{name}: {end}: {said}", flush=True)
+            print(f"{name}: {end}: {said} {cost}", flush=True)
         outcome, tries = "; ".join(words), ends.total()
         if group == "online":
             outcome, tries = online(given.samples), given.samples
@@ -241,6 +266,8 @@ def main(argv=None):
         wrong += ends["wrong"] + ends["raw"]
         if given.write:
             write_row(f"logs: {group}" if group in CASES else "a long online fit", tries, outcome)
+            if costs:
+                write_row(f"growth with {group}", len(costs), growth(costs))
     return int(wrong > 0)
 
 
