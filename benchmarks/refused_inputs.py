@@ -128,6 +128,7 @@ LOGS = [
     ("belong to different robots", lambda s: s.reduced + f.reduce(s.log, s.robot, friction=())),
     ("one of these reduced data has filtered equations", lambda s: s.reduced
      + s.reduced.compact()),
+    ("have no slopes of torques", lambda s: s.reduced.compact().with_shifted_torques(0.1)),
     ("is not a file of reduced data", lambda s: f.Reduced.load(s.path)),
 ]  # fmt: skip
 """Logs: rows, columns, times, units, and data that were reduced."""

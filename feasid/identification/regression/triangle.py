@@ -185,6 +185,11 @@ class Reduced:
 
     def with_shifted_torques(self, delay: float) -> Reduced:
         """The same rows with torques taken `delay` [s] later, to first order; needs `strata`."""
+        if not self.strata:
+            raise InputError(
+                "reduced data of filtered signals, and compact ones, have no slopes of torques: "
+                "reduce the log with filtering='equations'"
+            )
         strata = tuple(s.with_shifted_torques(delay) for s in self.strata)
         return replace(self, strata=strata, triangles=tuple(s.total_triangle for s in strata))
 
@@ -339,7 +344,7 @@ class Reducer:
         sizes = [len(s) + 1 for s in self.plan.nonzero_columns]
         self._triangles = [np.zeros((k, k), order="F") for k in sizes]
         self._blocks = [np.empty((k, CHUNK)) for k in sizes]
-        self._samples = 0
+        self.samples = 0  #: Added so far.
 
     @one_thread()
     def add(
@@ -371,12 +376,7 @@ class Reducer:
             for triangle, block, torque in zip(self._triangles, blocks, torques, strict=True):
                 block[-1] = torque
                 folds.absorb_rows(triangle, block.T)
-            self._samples += count
-
-    @property
-    def samples(self) -> int:
-        """Samples added so far."""
-        return self._samples
+            self.samples += count
 
     def result(self, notes: Sequence[str] = (), cutoff: float | None = None) -> Reduced:
         """The reduction of everything added so far."""
@@ -385,7 +385,7 @@ class Reducer:
         triangles = tuple(np.ascontiguousarray(np.triu(t)) for t in self._triangles)
         robot, columns = self.plan.robot, self.plan.columns
         head = fingerprint_of(robot, columns), columns, supports, triangles
-        return Reduced(*head, self._samples, as_notes(notes), cutoff, robot)
+        return Reduced(*head, self.samples, as_notes(notes), cutoff, robot)
 
 
 def relative_errors(robot: Robot, missed: Array, squares: Array) -> Array:
