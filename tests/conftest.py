@@ -29,9 +29,7 @@ OPTIONAL = {
 
 
 def pytest_addoption(parser):
-    """How much of what is drawn at random the slow tests try."""
-    parser.addoption("--inputs", type=int, help="changed files of each kind, instead of 20 000")
-    parser.addoption("--first", type=int, default=0, help="number of the first of them")
+    """Where the cost of each test is noted."""
     parser.addoption("--costs", help="add the processor time of each test to this file")
 
 

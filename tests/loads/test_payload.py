@@ -214,7 +214,6 @@ def test_torque_constants_from_a_known_load():
     mass = LOADS["ur5"][0]  # alone: where it sits follows from the log
     by_mass = feasid.torque_constants(without, robot, loaded=loaded, load=mass, drive_inertia=True)
     known = np.isfinite(by_mass.constants)
-    print(by_mass)
     assert known[1:3].all()
     assert (np.abs(by_mass.constants - CONSTANTS)[known] < 3 * by_mass.deviations[known]).all()
     np.testing.assert_allclose(by_mass.constants[1:3], CONSTANTS[1:3], rtol=0.03)
