@@ -16,13 +16,22 @@ import numpy as np
 import pytest
 
 import feasid
+from feasid.core.errors import FeasidError
 from feasid.identification.effects.corrections import LogCorrection
 from feasid.identification.effects.joint_terms import drive_key
-from feasid.options.tables import ReduceOptions
+from feasid.options.tables import LogOptions, ReduceOptions
 from feasid.robot.joint_terms import RIPPLE, SEARCHED
 
-from .arms import LOAD, RATE
-from .judge import TIMES, assert_right_or_in_doubt, assert_same, doubts, is_right, reported_error
+from .arms import LOAD, RATE, driven_coordinates, link_coordinates
+from .judge import (
+    TIMES,
+    UnequalError,
+    assert_right_or_in_doubt,
+    assert_same,
+    doubts,
+    is_right,
+    reported_error,
+)
 
 CONTRADICTION = 2.0
 """Times the error on stretches that were not fitted that the one on fitted ones may have."""
@@ -137,7 +146,7 @@ def verify(world, fit, folder):
 
 def write(world, fit, folder):
     """The file read back, with its sidecar, is the fit; its errors are those that the fit told."""
-    kind = ".xml" if world.robot == "loop" else ".urdf"
+    kind = ".xml" if world.robot in ("loop", "elastic") else ".urdf"
     done = fit.write(folder / f"arm{kind}", force=True)
     assert str(done)
     back = feasid.load_robot(folder / f"arm{kind}", **_reading(world))
@@ -162,7 +171,10 @@ def simulate(world, fit, folder):
 def reloaded(fit, folder):
     """A fit that was saved and read back, after it was compared with the one that was saved."""
     fit.save(folder / "one.feasid")
-    saved = feasid.load(folder / "one.feasid")
+    try:
+        saved = feasid.load(folder / "one.feasid")
+    except FeasidError as error:
+        raise UnequalError(f"not read: {error}") from error
     assert_same(fit, saved)
     return saved
 
@@ -179,9 +191,16 @@ def save(world, fit, folder):
 
 
 def streamed(world):
-    """Positions, speeds and torques as the sensors give them while the robot runs."""
-    q = world.live[[f"q_{j}" for j in world.joints]].to_numpy()
-    tau = world.live[[f"tau_{j}" for j in world.joints]].to_numpy()
+    """Positions, speeds and torques as the sensors give them while the robot runs.
+
+    Of all coordinates but those of a floating base; no torque acts where there is no motor.
+    """
+    motors = {place: f"tau_{j}" for j, place in driven_coordinates(world.truth).items()}
+    links = {place: f"q_{j}" for j, place in link_coordinates(world.truth).items()}
+    springs = {motor: f"theta_{j}" for j, motor in world.truth.elastic.items()}
+    names = {world.truth.coordinates.index(motor): c for motor, c in springs.items()} | links
+    q = np.column_stack([world.live[names[k]] for k in sorted(names)])
+    tau = np.column_stack([world.live.get(motors.get(k), 0.0 * q[:, 0]) for k in sorted(names)])
     return q, np.gradient(q, 1 / RATE, axis=0), tau
 
 
@@ -233,13 +252,62 @@ LOAD_SHARE, LOAD_DEVIATIONS = 0.1, 5.0
 
 def payload(world, fit, folder):
     """A load that is called good is the one that the robot carried."""
-    body = None if world.robot == "locked" else world.truth.bodies[2].name  # that carries it
+    body = None if world.robot == "locked" else world.hand
     found = feasid.payload(world.loaded, fit, body=body)
     assert repr(found)
     if world.robot == "locked" or found.level != "good" or not world.honest:
         return  # the third body's frame is of another link, or there is nothing to compare with
+    assert_mass(found)
+
+
+def assert_mass(found):
+    """Fail where a load is not that of the log."""
     off = abs(found.mass - LOAD[9])
     assert off <= LOAD_SHARE * LOAD[9] + LOAD_DEVIATIONS * found.mass_std, repr(found)
+
+
+def wrist(world, fit, folder):
+    """So is one that a wrist sensor weighs, whose errors and those of the arm it tells."""
+    asked = {**world.options, **world.asked}
+    reading = {k: v for k, v in asked.items() if k in LogOptions.__annotations__}
+    for calibration in ("usual", None):
+        found = feasid.payload_from_wrench(
+            world.loaded, fit.robot, body=world.hand, calibration=calibration, **reading
+        )
+        assert repr(found)
+        if found.level == "good" and world.honest:
+            assert_mass(found)
+
+
+def spring(world, fit, folder):
+    """A spring in a joint that does not stretch changes nothing, nor does one taken out again."""
+    rigid, joint = fit.robot.without_elastic_joints(), world.joints[-1]
+    springy = rigid.with_elastic_joints([joint])
+    # The spring, and friction of the bearing, which have no values yet.
+    springy = springy.with_values(np.nan_to_num(springy.values))
+    places = [rigid.coordinates.index(j.removesuffix("_motor")) for j in springy.coordinates]
+    motion = [x[::THINNED][:, rigid_places(fit.robot)] for x in world.motion]
+    both = feasid.inverse_dynamics(springy, *(x[:, places] for x in motion))
+    sums = np.zeros_like(motion[0])
+    np.add.at(sums, (slice(None), places), both)
+    needed = feasid.inverse_dynamics(rigid, *motion)
+    np.testing.assert_allclose(sums, needed, atol=EQUAL * np.abs(needed).max())
+    again = feasid.inverse_dynamics(springy.without_elastic_joints(), *motion)
+    np.testing.assert_allclose(again, needed, atol=EQUAL * np.abs(needed).max())
+
+
+def rigid_places(robot):
+    """Of the coordinates that the robot without springs has."""
+    return [k for k, j in enumerate(robot.coordinates) if j not in robot.elastic.values()]
+
+
+def no_motor(world, fit, folder):
+    """A joint whose motor is taken away needs the same torque of somebody else."""
+    robot = fit.robot.with_passive_joints(world.joints[-1:])
+    assert difference(world, robot, fit.robot) == 0.0
+    feasid.write(robot, folder / "arm.xml")
+    back = feasid.load_robot(folder / "arm.xml", **_reading(world))
+    assert back.passive == robot.passive
 
 
 def store(world, fit, folder):
@@ -254,7 +322,9 @@ def store(world, fit, folder):
     assert first.to_bytes() == mine.to_bytes(), "the store has other bits"
     assert str(logs.drift("one"))
     found = logs.fit("one", **{k: v for k, v in asked.items() if k not in reading})
-    assert_right_or_in_doubt(world, found)
+    # Reduced logs do not say how others are read.
+    others = {k: v for k, v in asked.items() if k in LogOptions.__annotations__}
+    assert_right_or_in_doubt(world, found, found.errors(world.test_log, **others))
 
 
 def fleet(world, fit, folder):
@@ -276,6 +346,6 @@ ACTS = {
     f.__name__: f
     for f in (
         *(errors, verdict, samples, ranges, problem, verify, write, simulate, save, contact),
-        *(online, code, payload, store, fleet),
+        *(online, code, payload, store, fleet, wrist, spring, no_motor),
     )
 }

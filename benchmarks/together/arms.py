@@ -18,6 +18,7 @@ from scipy.spatial.transform import Rotation
 from simulated import wrong_body
 
 import feasid
+from feasid.applications.loads.wrist import CHANNELS, _wrench_regressor
 from feasid.robot import inertia
 from feasid.robot.dynamics.floating import frame_jacobian
 
@@ -136,7 +137,7 @@ def with_rotors(robot):
     return feasid.Robot(bodies, robot.gravity)
 
 
-ROTOR = (2e-5, 4e-5, 0.0, 0.15)
+ROTOR = (3e-5, 4e-5, 0.0, 0.15)
 """Of a symmetric rotor: moments across and along its axis, first moment and mass, SI."""
 
 
@@ -153,10 +154,23 @@ def load(kind, bodies):
         other = {**bodies, "l1": bodies["l4"]}
         return feasid.load_robot(urdf(other, SERIAL, base), floating=True)
     robot = feasid.load_robot(urdf(bodies, SERIAL))
+    if kind == "passive":  # its last link hangs, and may turn over
+        *others, last = robot.bodies
+        robot = replace(robot, bodies=(*others, replace(last, limits=type(last.limits)())))
     return with_rotors(robot) if kind == "rotors" else robot
 
 
-ROBOTS = ("serial", "mimic", "locked", "loop", "floating", "rotors")
+ROBOTS = ("serial", "mimic", "locked", "loop", "floating", "rotors", "elastic", "passive")
+OF_KINDS = {
+    "floating": {"imu": feasid.floating.Imu("base"), "contacts": FEET},
+    "elastic": {"elastic": ["j2"]},
+    "passive": {"passive": ["j3"]},
+}
+"""What a fit has to be told of a kind of robot."""
+TERMS = {"Ia": 0.25, "fv": 1.2, "fc": 1.5, "fo": 0.3}
+"""Of the first motor; those of the others are smaller."""
+SPRING, BEARING = {"k": 800.0}, {"fv": 0.06}
+"""Of an elastic joint and its link, and of a passive joint [N m/rad, N m s/rad]."""
 LOGS = ("clean", "late", "gains", "tilted", "ripple", "commands")
 
 
@@ -193,8 +207,8 @@ class World:
     @cached_property
     def driven(self):
         """Rows of the coordinates whose motors' torques or commands are in the log."""
-        names = [j for j in self.description.coordinates if {f"tau_{j}", f"cmd_{j}"} & {*self.log}]
-        return [self.description.coordinates.index(j) for j in names]
+        motors = driven_coordinates(self.truth).items()
+        return [k for j, k in motors if {f"tau_{j}", f"cmd_{j}"} & {*self.log}]
 
     def error(self, robot):
         """Relative error of a robot's torques on the test motion, whatever the fit says of it.
@@ -221,7 +235,25 @@ class World:
     @property
     def joints(self):
         """Names of the joints that motors drive."""
-        return self.description.coordinates[6 if self.robot == "floating" else 0 :]
+        return [*driven_coordinates(self.truth)]
+
+    @property
+    def hand(self):
+        """The body that carries the load."""
+        return self.description.bodies[2].name
+
+
+def link_coordinates(robot):
+    """Places of the joints that are none of a floating base or of an elastic joint's motor."""
+    first = 6 if robot.bodies[0].floats else 0
+    motors = robot.elastic.values()
+    return {j: k for k, j in enumerate(robot.coordinates) if k >= first and j not in motors}
+
+
+def driven_coordinates(robot):
+    """Places of the coordinates that motors move, by joint."""
+    motors = {j: robot.elastic.get(j, j) for j in link_coordinates(robot)}
+    return {j: robot.coordinates.index(m) for j, m in motors.items() if m not in robot.passive}
 
 
 def relative(off, of):
@@ -232,13 +264,16 @@ def relative(off, of):
 def true_robot(kind):
     """With drive inertia and friction at every motor."""
     bare = load(kind, true_bodies())
-    robot = bare.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
+    told = OF_KINDS.get(kind, {})
+    robot = bare.with_passive_joints(told.get("passive", ()))
+    robot = robot.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
+    robot = robot.with_elastic_joints(told.get("elastic", ()))
     delta = values_for(robot, bare)
     for k, drive in enumerate(robot.drives):
-        place = robot.drive_columns(k)
         driven = set(drive.coupling) <= set(robot.coordinates)
-        for symbol, value in {"Ia": 0.25, "fv": 1.2, "fc": 1.5, "fo": 0.3}.items():
-            delta[place[symbol]] = value / (1 + 0.5 * k) if driven else 0.0
+        terms = SPRING if "k" in drive.symbols else TERMS if "Ia" in drive.symbols else BEARING
+        for symbol, place in robot.drive_columns(k).items():
+            delta[place] = terms.get(symbol, 0.0) / (1 + 0.5 * k) if driven else 0.0
     if kind == "rotors":
         for k in range(len(robot.bodies)):
             delta[robot.rotor_columns(k)] = ROTOR
@@ -249,7 +284,7 @@ def with_ripple(robot):
     """At every motor."""
     drives = []
     for k, drive in enumerate(robot.drives):
-        driven = set(drive.coupling) <= set(robot.coordinates)
+        driven = set(drive.coupling) <= set(robot.coordinates) and "Ia" in drive.symbols
         values = np.array([*RIPPLE.values()]) / (1 + 0.5 * k) * driven
         more = {"symbols": (*drive.symbols, *RIPPLE), "values": np.r_[drive.values, values]}
         drives.append(replace(drive, ripple=WAVES, **more))
@@ -337,24 +372,91 @@ def world(robot, kind="clean", seed=0):
         record = floating_record if robot == "floating" else fixed_record
         motions[name], tau, columns = record(robot, moved, rng, t)
         signals, options = instruments(kind, moved, t, motions[name], tau, rng)
+        if moved is heavy:
+            columns |= wrist_sensor(truth, motions[name], rng)
         made[name] = pd.DataFrame({"t": t, **columns, **signals})
-    if robot == "floating":
-        options = {**options, "imu": feasid.floating.Imu("base"), "contacts": FEET}
+    options = {**options, **OF_KINDS.get(robot, {})}
     logs = made["log"], made["test_log"]
     both = made["test_log"], made["loaded"]
     return World(robot, kind, described, truth, *logs, motions["test_log"], options, *both)
 
 
 def carrying(robot):
-    """The robot with the load on its third body."""
+    """The robot with the load on its third body that has mass."""
     values = np.array(robot.values)
-    values[robot.inertial_columns[2]] += LOAD
+    values[robot.inertial_columns[hand_of(robot)]] += LOAD
     return robot.with_values(values)
 
 
+def hand_of(robot):
+    """The third body that has mass."""
+    return [k for k, body in enumerate(robot.bodies) if not body.massless][2]
+
+
+WRENCH_NOISE = np.array([0.1, 0.1, 0.1, 0.005, 0.005, 0.005])
+"""Of a wrist sensor [N, N m]."""
+
+
+def wrist_sensor(robot, motion, rng):
+    """Columns of a sensor between the third body and its load, with offsets."""
+    here, still = (np.eye(3), np.zeros(3)), np.zeros(3 + robot.dof)
+    columns = _wrench_regressor(robot, hand_of(robot), here, np.eye(10), tuple(motion), still)
+    felt = columns @ LOAD + rng.normal(size=6)
+    felt += WRENCH_NOISE * rng.standard_normal(felt.shape)
+    return dict(zip(CHANNELS, felt.T, strict=True))
+
+
 def fixed_record(kind, truth, rng, t):
-    motion = joint_motion(kind, rng, t, truth.dof)
+    motion = joint_motion(kind, rng, t, len(link_coordinates(truth)))
+    if kind == "elastic":
+        motion = behind_springs(truth, motion)
+    if kind == "passive":
+        motion = swinging(truth, motion)
     return motion, feasid.inverse_dynamics(truth, *motion), {}
+
+
+def behind_springs(truth, motion):
+    """Where the motor of an elastic joint is while its link moves like this.
+
+    Springs have no damping, and these motions are whole periods, so that their Fourier series
+    have exact derivatives.
+    """
+    (link, motor), *_ = truth.elastic.items()
+    place, ahead = truth.coordinates.index(link), truth.coordinates.index(motor)
+    rigid = [np.insert(x, ahead, x[:, place - 1], axis=1) for x in motion]
+    stiffness = truth.values[truth.parameter_names.index((f"{link}_spring", "k"))]
+    stretch = feasid.inverse_dynamics(truth, *rigid)[:, place] / stiffness
+    frequencies = 2j * np.pi * RATE * np.fft.rfftfreq(len(stretch))
+    series = np.fft.rfft(stretch)
+    for order, signal in enumerate(rigid):
+        signal[:, ahead] += np.fft.irfft(frequencies**order * series, len(stretch))
+    return tuple(rigid)
+
+
+def swinging(truth, motion):
+    """The same motion of the motors, and that of the last joint, which has none.
+
+    By Runge and Kutta's fourth order; the motion between samples is that of a Fourier series.
+    """
+    step, count = 1 / RATE, len(motion[0])
+    spectra = [np.pad(np.fft.rfft(x, axis=0), ((0, count // 2), (0, 0))) for x in motion]
+    fine = [2 * np.fft.irfft(x, axis=0) for x in spectra]
+    arm = feasid.CompiledDynamics(truth)
+
+    def acceleration(k, angle, speed):
+        q, dq, ddq = (np.r_[x[k, :-1], y] for x, y in zip(fine, (angle, speed, 0), strict=True))
+        return -arm.inverse_dynamics(q, dq, ddq)[-1] / arm.mass_matrix(q)[-1, -1]
+
+    state, states = np.array([np.pi, 0.0]), []
+    for k in range(0, 2 * count, 2):
+        slopes = [np.array([state[1], acceleration(k, *state)])]
+        states.append((*state, slopes[0][1]))
+        for part, at in ((0.5, k + 1), (0.5, k + 1), (1.0, (k + 2) % (2 * count))):
+            middle = state + part * step * slopes[-1]
+            slopes.append(np.array([middle[1], acceleration(at, *middle)]))
+        state = state + step / 6 * np.array([1, 2, 2, 1]) @ slopes
+    last = np.array(states).T
+    return tuple(np.column_stack([x[:, :-1], y]) for x, y in zip(motion, last, strict=True))
 
 
 def floating_record(kind, truth, rng, t):
@@ -394,11 +496,13 @@ TRUSTED = 0.001
 
 def instruments(kind, truth, t, motion, tau, rng):
     """Columns of positions and torques as a log of this kind has them, and what must be told."""
-    driven = slice(6 if truth.bodies[0].floats else 0, None)
-    joints, q = truth.coordinates[driven], motion[0][:, driven]
-    tau = tau[:, driven]
+    links, motors = link_coordinates(truth), driven_coordinates(truth)
+    joints, tau = [*motors], tau[:, [*motors.values()]]
+    q = motion[0][:, [*motors.values()]]
     noisy = tau + NOISE * np.sqrt(np.mean(tau**2, axis=0)) * rng.standard_normal(tau.shape)
-    columns = {f"q_{j}": np.round(q[:, k] / STEP) * STEP for k, j in enumerate(joints)}
+    encoders = {f"q_{j}": k for j, k in links.items()}
+    encoders |= {f"theta_{j}": motors[j] for j in truth.elastic}
+    columns = {name: np.round(motion[0][:, k] / STEP) * STEP for name, k in encoders.items()}
     if kind == "commands":
         # A servo holds a command from its row on, half a period late: its mean around the next row.
         ahead = np.vstack([noisy[1:], noisy[-1:]]) / KP + np.vstack([q[1:], q[-1:]])

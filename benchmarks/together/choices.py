@@ -9,6 +9,8 @@ from functools import cache
 import numpy as np
 
 import feasid
+from feasid.logs.floating import USED
+from feasid.options.tables import CommandOptions, FloatingOptions, LogOptions
 from feasid.robot import inertia
 
 from .arms import FEET, KP, LOAD, RATE, described_bodies, load, true_bodies, world
@@ -99,7 +101,7 @@ def box(arm, name, low, high):
 
 
 def in_degrees(frame, arm):
-    columns = [c for c in frame if c.startswith("q_")]
+    columns = [c for c in frame if c.startswith(("q_", "theta_"))]
     return frame.assign(**{c: np.rad2deg(frame[c]) for c in columns})
 
 
@@ -149,9 +151,32 @@ def pushed(frame, arm):
 
 def motor_side(frame, arm):
     """Motors geared by two: half of the torque, twice the angle."""
-    angles = {c: 2.0 * frame[c] for c in frame if c.startswith(("q_", "cmd_"))}
+    angles = {c: 2.0 * frame[c] for c in frame if c.startswith(("q_", "theta_", "cmd_"))}
     torques = {f"tau_{j}": frame[f"tau_{j}"] / 2.0 for j in arm.joints if f"tau_{j}" in frame}
     return frame.assign(**angles, **torques)
+
+
+PER_KELVIN = 0.04, 0.02, 30.0
+"""Of the second joint: dry [N m/K] and viscous friction [N m s/rad/K], and where they are zero."""
+
+
+def warming(frame, arm):
+    """The second motor is 20 degrees warmer at the end of the log, which has its temperature."""
+    joint = arm.joints[1]
+    share = np.linspace(0.0, 1.0, len(frame))
+    warmth = 20.0 + 20.0 * share
+    speed = np.gradient(frame[f"q_{joint}"].to_numpy(), 1 / RATE)
+    dry, viscous, origin = PER_KELVIN
+    torque = (warmth - origin) * (dry * np.tanh(speed / 0.005) + viscous * speed)
+    column, unit = (f"tau_{joint}", 1.0) if f"tau_{joint}" in frame else (f"cmd_{joint}", KP)
+    changes = {column: frame[column] + torque / unit, f"temperature_{joint}": warmth}
+    return frame.assign(**changes)
+
+
+def per_kelvin(share):
+    dry, viscous, origin = PER_KELVIN
+    law = share * dry, share * viscous, origin
+    return lambda arm: {"friction_per_kelvin": {arm.joints[1]: law}}
 
 
 def without_hand_torque(frame, arm):
@@ -161,8 +186,9 @@ def without_hand_torque(frame, arm):
 OF_SENSORS = (in_degrees, turned, shifted, motor_side)
 """Changes that sensors make while the robot runs, besides those of the file."""
 
-LAST = {motor_side: 1, in_degrees: 2, renamed: 3}
-"""Changes that come after others: zeros are those of joints, units those of columns."""
+LAST = {warming: -1, motor_side: 1, in_degrees: 2, renamed: 3}
+"""Changes that come before or after others: friction needs speeds, zeros are those of joints,
+units those of columns."""
 
 # -- the values ------------------------------------------------------------------------------------
 
@@ -274,17 +300,20 @@ def earlier_prior(arm):
     return {"prior": feasid.GaussianPrior.of(earlier_fit(arm.robot))}
 
 
-def inertials(robot):
-    return robot.values[robot.inertial_columns].ravel()
+def inertials(arm, bodies):
+    """Of a robot with these bodies, after those of motors behind springs, which have no mass."""
+    robot = load(arm.robot, bodies)
+    motors = np.zeros(10 * len(arm.truth.elastic))
+    return np.r_[motors, robot.values[robot.inertial_columns].ravel()]
 
 
 def true_reference(arm):
-    return {"reference": inertials(load(arm.robot, true_bodies()))}
+    return {"reference": inertials(arm, true_bodies())}
 
 
 def heavy_reference(arm):
     bodies = {name: 2.0 * ten for name, ten in described_bodies().items()}
-    return {"reference": inertials(load(arm.robot, bodies))}
+    return {"reference": inertials(arm, bodies)}
 
 
 def ellipsoid(arm, name, size):
@@ -316,7 +345,7 @@ CHOICES = [
     Choice("decimate:4", fixed(decimate=4, filtering="signals")),
     Choice("robust:huber", fixed(robust="huber")),
     Choice("robust:tukey and a push", fixed(robust="tukey"), pushed),
-    Choice("block:0.2", fixed(robust="huber", block=0.2)),
+    Choice("block:1", fixed(robust="huber", block=1.0)),
     Choice("diagnose:no", fixed(diagnose=False)),
     # signals
     Choice("units:degrees", fixed(units={"q": "deg"}), in_degrees),
@@ -325,22 +354,30 @@ CHOICES = [
     Choice("offsets:one joint", lambda arm: {"offsets": {arm.joints[1]: 0.3}}, shifted),
     Choice("delay:8 ms", fixed(delay=-0.008)),
     Choice("delay:-8 ms", fixed(delay=0.008)),
+    Choice("friction_per_kelvin:right", per_kelvin(1.0), warming),
+    Choice("friction_per_kelvin:half", per_kelvin(0.5), warming),
     Choice("calibration:none", fixed(calibration=None)),
     Choice("calibration:gain only", fixed(calibration={"gain": 0.05})),
     Choice("imu:of the base", fixed(imu=feasid.floating.Imu("base"))),
     Choice("contacts:feet", fixed(contacts=FEET)),
-    Choice("servo:gains", lambda arm: {"servo": {"kp": dict.fromkeys(arm.joints, KP)}}),
+    Choice("servo:gains", lambda arm: {
+        "servo": {"kp": dict.fromkeys(arm.joints, KP), "delay": 0.5 / RATE},
+        "command": None, "gains": None}),
     Choice("command:position", fixed(command="position")),
     Choice("servo_terms:integral", fixed(command="position", servo_terms=("integral",))),
     Choice("gains:one joint", lambda arm: {"command": "position",
                                            "gains": {arm.joints[0]: (KP, 0.01)}}),
     Choice("moments:weighed", lambda arm: {
         "command": "position", "moments": [(arm.joints[1], {}, 1.0, 0.1)]}),
-    Choice("loaded:itself", lambda arm: {"command": "position", "loaded": arm.log, "load": LOAD}),
+    Choice("loaded:a load", lambda arm: {
+        "command": "position", "loaded": arm.loaded, "load": LOAD}),
     Choice("load:alone", fixed(command="position", load=LOAD)),
     # model
     Choice("couplings:belt", lambda arm: {"couplings": {
         "belt": {arm.joints[0]: 1.0, arm.joints[1]: -1.0}}}),
+    Choice("elastic:second joint", lambda arm: {"elastic": [arm.joints[1]]}),
+    Choice("passive:wrong last joint", lambda arm: {"passive": arm.joints[-1:]},
+           without_hand_torque),
     Choice("friction:none", fixed(friction=())),
     Choice("friction:viscous", fixed(friction=("viscous",))),
     Choice("friction:usual", fixed(friction=("viscous", "coulomb", "offset"))),
@@ -393,7 +430,6 @@ CHOICES = [
     Choice("prior:scaled", fixed(prior="scaled")),
     Choice("prior:earlier fit", earlier_prior),
     Choice("prior_weight:evidence", fixed(prior_weight="evidence")),
-    Choice("prior_weight:held-out", fixed(prior_weight="held-out")),
     Choice("prior_weight:1e-3", fixed(prior_weight=1e-3)),
     Choice("prior_weight:1e6", fixed(prior_weight=1e6)),
     Choice("prior_weight:scaled, 1e6", fixed(prior="scaled", prior_weight=1e6)),
@@ -402,3 +438,84 @@ CHOICES = [
     Choice("reference:heavy", heavy_reference),
     Choice("slack:0.01", fixed(prior=None, slack=0.01)),
 ]  # fmt: skip
+
+
+# -- what takes a value ----------------------------------------------------------------------------
+
+GROUPS = (
+    {  # which rows of the log count, and how they are formed
+        *("columns", "topic", "rate", "corrupt", "nan", "sort", "exclude", "measured"),
+        *("cutoff", "filter_torque", "derivative_cutoff", "filtering", "rest", "trim", "decimate"),
+        *("robust", "block", "diagnose"),
+    },
+    {  # what sensors and servos make of the truth
+        *("units", "transmission", "offsets", "delay", "friction_per_kelvin", "calibration"),
+        *("imu", "contacts", "servo", "command", "servo_terms", "gains", "moments"),
+        *("loaded", "load"),
+    },
+    {  # which bodies are possible
+        *("mass", "total_mass", "mass_sums", "com_box", "com_ellipsoid", "com_cylinder"),
+        *("com_hull", "inertia_ellipsoid", "linear", "constraints", "known", "equal", "mirrored"),
+        *("consistency", "plausible"),
+    },
+    {  # which parameters there are, and how they are weighed
+        *("couplings", "elastic", "passive", "friction", "drive_inertia", "candidates"),
+        *("solver", "weights", "prior", "prior_weight", "reference", "slack"),
+    },
+)
+"""Every option of a fit, in one group each: a row has one option of a group at most."""
+
+
+def group_of(choice):
+    """Number of the group of an option."""
+    return next((k for k, names in enumerate(GROUPS) if choice.option in names), 0)
+
+
+OF_COMMANDS = {*CommandOptions.__annotations__, "servo"}
+
+REFUSED = {"corrupt:error", "nan:error", "load:alone", "prior:euclidean", "prior:scaled"}
+"""Values that are refused with every robot and log."""
+
+OF_SIGNALS = {"filter_torque:no", "filtering:signals", "decimate:4", "cutoff:none"}
+"""Values with which the equations are not filtered."""
+
+OF_EQUATIONS = {"candidates", "robust", "block"}
+
+OF_JOINTS = {"measured", "transmission"}
+"""Options that no coupled joints take."""
+
+
+def is_taken(choice, robot, log):
+    """Whether a fit of this robot and log is made with a value, as far as the tables say."""
+    option, commands = choice.option, log == "commands"
+    if choice.label in REFUSED or (commands and choice.label in OF_SIGNALS):
+        return False
+    if robot == "floating" and (choice.label == "cutoff:none" or option in NOT_FLOATING):
+        return False
+    needs = {
+        **dict.fromkeys(OF_COMMANDS, commands and robot in ("serial", "rotors")),
+        **dict.fromkeys(("imu", "contacts"), robot == "floating"),
+        **dict.fromkeys(OF_JOINTS, robot in ("serial", "rotors") and not commands),
+        "elastic": robot == "elastic",
+        "passive": robot in ("serial", "rotors") and not commands,
+        "friction": not commands or choice.label != "friction:none",
+        "drive_inertia": not commands,
+    }
+    return needs.get(option, True)
+
+
+NOT_FLOATING = {*LogOptions.__annotations__} - {*FloatingOptions.__annotations__, *USED} | {
+    "friction_per_kelvin"
+}
+
+
+def go_together(choices):
+    """Whether one fit takes these values, of which no two are of one group."""
+    labels, options = {c.label for c in choices}, {c.option for c in choices}
+    conflicts = (
+        ("default" in options and len(options) > 1),
+        (labels & OF_SIGNALS and options & OF_EQUATIONS),
+        ("couplings" in options and options & {*OF_JOINTS, *OF_COMMANDS, "robust", "block"}),
+        ("measured" in options and options & {"transmission", *OF_COMMANDS, "couplings"}),
+    )
+    return not any(conflicts) and len({*map(group_of, choices)}) == len(labels)

@@ -70,8 +70,8 @@ def weighing_arm() -> World:
 
 
 FURTHER = {
-    "elastic": partial(hidden_arm, "elastic"),
-    "passive": partial(hidden_arm, "passive"),
+    "hidden elastic": partial(hidden_arm, "elastic"),
+    "hidden passive": partial(hidden_arm, "passive"),
     "warm": warm_arm,
     "weighed": weighing_arm,
 }

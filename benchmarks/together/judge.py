@@ -49,9 +49,9 @@ def is_right(world, fit):
     return world.error(fit.robot) <= TIMES * reported_error(world, fit)
 
 
-def assert_right_or_in_doubt(world, fit):
-    """Fail where a fit is wrong without a word."""
-    true, told = world.error(fit.robot), reported_error(world, fit)
+def assert_right_or_in_doubt(world, fit, errors=None):
+    """Fail where a fit is wrong without a word; `errors` are those on the test log."""
+    true, told = world.error(fit.robot), reported_error(world, fit, errors)
     assert doubts(fit) or true <= TIMES * told, (
         f"called {fit.quality.level}: {100 * told:.2g} % reported, {100 * true:.2g} % true"
     )

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import combinations, cycle
+from itertools import combinations
 from pathlib import Path
 
 import feasid
@@ -14,7 +14,7 @@ from feasid.core.errors import FeasidError
 
 from .acts import ACTS, reloaded
 from .arms import LOGS, ROBOTS, World, world
-from .choices import CHOICES, LAST, OF_SENSORS
+from .choices import CHOICES, LAST, OF_SENSORS, go_together, group_of, is_taken
 from .further import FURTHER
 from .judge import assert_refusal, assert_right_or_in_doubt, assert_shown, is_right
 
@@ -25,6 +25,8 @@ APART = {
     ("mimic", "commands"): "gains are identified of joints that move by themselves",
     ("loop", "commands"): "",
     ("floating", "commands"): "",
+    ("elastic", "commands"): "",
+    ("passive", "commands"): "",
 }
 """Robots and logs that do not go together; that commands are refused is a row of `choices`."""
 
@@ -60,6 +62,10 @@ class Row:
 
     def run(self, folder):
         """Which end it comes to: "right", "in doubt" or "refused"; fails where there is none."""
+        return self.end(folder)[0]
+
+    def end(self, folder):
+        """The same with what is refused, and why."""
         arm, asked = self.world(), {}
         for choice in self.choices:
             asked |= choice.options(arm)
@@ -69,7 +75,7 @@ class Row:
             fit = feasid.fit(arm.log, arm.description, **{**arm.options, **asked})
         except FeasidError as error:
             assert_refusal(error, words)
-            return "refused"
+            return "refused", f"fit: {error}"
         assert_shown(fit)
         for choice in self.choices:
             assert choice.kept(arm, fit.robot), f"the fit does not keep {choice.label}"
@@ -78,8 +84,8 @@ class Row:
             ACTS[self.act](arm, reloaded(fit, folder) if self.saved else fit, folder)
         except FeasidError as error:
             assert_refusal(error, words)
-            return "refused"
-        return "right" if is_right(arm, fit) else "in doubt"
+            return "refused", f"{self.act}: {error}"
+        return "right" if is_right(arm, fit) else "in doubt", ""
 
     def words(self, arm) -> Iterable[str]:
         """What a refusal of this row may name: whose it is, or what of it."""
@@ -92,61 +98,97 @@ class Row:
         }.get(self.robot, ())
 
 
-def fits_together(values):
-    """Whether the part of a row that is chosen so far can be."""
-    return len(values) < 3 or (values[1], values[2]) not in APART
-
-
 ARRAY = Path(__file__).with_name("array.txt")
 """Rows of the covering array, a line each; ``python -m benchmarks.together`` writes them anew."""
 
 WORLDS = [(robot, log) for robot in ROBOTS for log in LOGS if (robot, log) not in APART]
 
 
-def covering_array():
-    """Rows in which every two of an option's value, a robot, a log and an act meet."""
-    from allpairspy import AllPairs
+def wanted_pairs():
+    """Every two of an option's value, a robot, a log and an act.
 
-    factors = [[c.label for c in CHOICES], [*ROBOTS], [*LOGS], [*ACTS]]
-    rows = [tuple(values) for values in AllPairs(factors, filter_func=fits_together)]
-    return [Row((label,), *rest) for label, *rest in spread(rows)]
+    A value that no world takes meets no act.
+    """
+    taken = {c.label for c in CHOICES if any(is_taken(c, *w) for w in WORLDS)}
+    robots, logs = {r for r, _ in WORLDS}, {log for _, log in WORLDS}
+    return {
+        *((c.label, x) for c in CHOICES for x in robots | logs),
+        *((label, act) for label in taken for act in ACTS),
+        *((robot, act) for robot in robots for act in ACTS),
+        *((log, act) for log in logs for act in ACTS),
+        *WORLDS,
+    }
+
+
+def pairs(row):
+    """Those that meet in a row; where a value is refused no act is reached."""
+    values, world = [BY_LABEL[label] for label in row.labels], (row.robot, row.log)
+    if all(is_taken(c, *world) for c in values) and go_together(values):
+        every = *row.labels, *world, row.act
+        return {*combinations(every, 2)} - {*combinations(row.labels, 2)}
+    return {(c.label, x) for c in values for x in world}
+
+
+TRIED = 30
+"""Sets of options of which the best is taken for a row."""
+
+
+def covering_array(seed=0):
+    """Rows, as few as there are, in which every two of `wanted_pairs` meet.
+
+    Options of different groups share a row, up to `OPTIONS` of them, so that there are fewer rows
+    than values times acts. Where a value is refused, it stands alone.
+    """
+    rng, left, rows = random.Random(seed), wanted_pairs(), []
+    worlds = sorted(WORLDS)
+
+    def add(some):
+        """Of some rows the one with most of the pairs that are left."""
+        rng.shuffle(some)
+        rows.append(max(some, key=lambda row: len(pairs(row) & left)))
+        left.difference_update(pairs(rows[-1]))
+
+    for act in ACTS:
+        while missing := [c for c in CHOICES if (c.label, act) in left]:
+            tried = [draw_together(rng, missing) for _ in range(TRIED)]
+            most = max(map(len, tried))
+            add([
+                Row(tuple(c.label for c in values), *world, act)
+                for values in tried if len(values) == most for world in worlds
+                if all(is_taken(c, *world) for c in values)
+            ])  # fmt: skip
+    while left:
+        label, _ = min(left)
+        labels = (label,) if label in BY_LABEL else ("default",)
+        add([Row(labels, *world, act) for world in worlds for act in ACTS])
+    rng.shuffle(rows)
+    return rows
+
+
+OPTIONS = 3
+
+
+def draw_together(rng, some):
+    """Up to `OPTIONS` values that go together in one world at least, of large groups first."""
+    values, sizes = [], Counter(map(group_of, some))
+    for choice in sorted(rng.sample(some, len(some)), key=lambda c: -sizes[group_of(c)]):
+        more = [*values, choice]
+        if go_together(more) and any(all(is_taken(c, *w) for c in more) for w in WORLDS):
+            values = more
+        if len(values) == OPTIONS:
+            break
+    return values
 
 
 def read_array():
     """The rows of the file, which is there because finding them takes seconds."""
     parts = [line.split(" | ") for line in ARRAY.read_text().splitlines()]
-    return [Row((label,), *rest) for label, *rest in parts]
+    return [Row(tuple(labels.split(" + ")), *rest) for labels, *rest in parts]
 
 
 def uncovered(rows):
-    """Pairs of an option's value, a robot, a log and an act that are in no row."""
-    wanted = {
-        pair
-        for label in (c.label for c in CHOICES)
-        for robot, log in WORLDS
-        for act in ACTS
-        for pair in pairs((label, robot, log, act))
-    }
-    return wanted - {p for r in rows for p in pairs((*r.labels, r.robot, r.log, r.act))}
-
-
-def spread(rows):
-    """The same coverage with robots and logs in equal shares where any of them would do."""
-    times = Counter(pair for row in rows for pair in pairs(row))
-    worlds, out = cycle(random.Random(0).sample(WORLDS, len(WORLDS))), []
-    for row in rows:
-        changed = (row[0], *next(worlds), row[3])
-        if all(times[pair] > 1 for pair in pairs(row) - pairs(changed)):
-            times.subtract(pairs(row))
-            times.update(pairs(changed))
-            row = changed
-        out.append(row)
-    return out
-
-
-def pairs(row):
-    """Every two places of a row with their values."""
-    return {*combinations(enumerate(row), 2)}
+    """Pairs that meet in no row."""
+    return wanted_pairs() - {pair for row in rows for pair in pairs(row)}
 
 
 def random_triples(count, seed):

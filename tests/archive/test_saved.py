@@ -77,6 +77,16 @@ def test_a_fit_of_a_log_that_does_not_determine_all_is_read_again(tmp_path):
     np.testing.assert_array_equal(again.covariance, fit.covariance)
 
 
+def test_bounds_and_a_reference_are_read_again(folder, fit, tmp_path):
+    asked = {"total_mass": 99.0, "reference": fit.robot.values[fit.robot.inertial_columns]}
+    limited = feasid.fit(folder / "log.csv", folder / "arm.urdf", diagnose=False, **asked)
+    limited.save(tmp_path / "limited.feasid")
+    ours, theirs = (f.estimator for f in (limited, feasid.load(tmp_path / "limited.feasid")))
+    np.testing.assert_array_equal(theirs.reference, ours.reference)
+    of_others = [[c.name for c in e.on(e.base).feasible.linear] for e in (ours, theirs)]
+    assert of_others[0] == of_others[1] == [c.name for c in ours.feasible.linear]
+
+
 def test_a_saved_fit_shows_itself_as_the_fit_does(folder, fit):
     """The same 20 lines in text and HTML, down to where to read on."""
     model = feasid.load(folder / "arm.feasid")

@@ -8,6 +8,7 @@ from logs import log_frame
 
 import feasid
 from benchmarks.fleets import POOR, RICH, TEST, ArmType
+from benchmarks.together.arms import NOISE, world
 from feasid.cli import main
 from feasid.core.errors import FeasidError, NotEnoughDataError
 
@@ -59,6 +60,16 @@ def test_another_robot_needs_seconds_and_one_that_stands_out_is_named(case):
     new = fleet.fit(kind.log(kind.arm(4321), POOR, 78))
     assert new.estimate.prior_weight == 1.0
     assert new.quality.level != "useless"
+
+
+@pytest.mark.parametrize("robot", ["elastic", "serial"])
+def test_springs_and_belts_that_options_add_are_those_of_the_type(robot):
+    arm = world(robot)
+    belt = {"belt": {"j1": 1.0, "j2": -1.0}} if robot == "serial" else None
+    logs = {"one": arm.log, "two": arm.test_log}
+    options = {**arm.options, "couplings": belt, "diagnose": False}
+    fleet = feasid.fit_fleet(logs, arm.description, **options)
+    assert arm.error(fleet.fit(arm.test_log).robot) < NOISE
 
 
 def test_what_is_no_fleet_is_refused_by_name(case):

@@ -14,6 +14,7 @@ from feasid.datasets import arm
 
 pytest.importorskip("pinocchio")
 
+from benchmarks.together.arms import LOAD, SERIAL, fourier, true_bodies, urdf, wrist_sensor
 from benchmarks.wrist import KINDS, WRONG, World, examine
 
 SURE = 5.0
@@ -97,6 +98,21 @@ def test_what_is_known_is_held_and_what_contradicts_it_is_named():
     for calibration in ({"turn": 0.1}, {"delay": -1.0}, "all"):
         with pytest.raises(InputError, match="calibration"):
             identify(world, calibration)
+
+
+def test_joints_that_follow_others_turn_the_sensor():
+    follower = (*SERIAL[1], '<mimic joint="j1" multiplier="-0.5"/>')
+    whole, mimic = (
+        feasid.load_robot(urdf(true_bodies(), (SERIAL[0], second, SERIAL[2])))
+        for second in (SERIAL[1], follower)
+    )
+    rng, t = np.random.default_rng(1), np.arange(2000) / 200
+    motion = [x[:, [0, 0, 1]] * [1.0, -0.5, 1.0] for x in fourier(rng, t, 2, 1.0)]
+    log = {"t": t, **wrist_sensor(whole, motion, rng)}
+    log |= {f"q_{j}": motion[0][:, k] for k, j in enumerate(whole.joints)}
+    ours, theirs = (feasid.payload_from_wrench(log, r, calibration=None) for r in (mimic, whole))
+    assert ours.mass == pytest.approx(theirs.mass, rel=1e-6)
+    assert abs(theirs.mass - LOAD[9]) < SURE * theirs.mass_std
 
 
 def test_the_sensor_at_the_prompt(tmp_path, capsys, monkeypatch):

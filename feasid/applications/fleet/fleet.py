@@ -214,8 +214,11 @@ def fit_fleet(
                 alone[name] = fit(logs, described, **settings)
     best = max(alone.values(), key=_information)
     alike = {name: _as_alike(one, best) for name, one in alone.items()}
-    # One robot's base may be tilted and its zeros off, which the type's are not.
-    model = replace(best.description, gravity=described.gravity, bodies=described.bodies)
+    # One robot's base may be tilted and its zeros off, which the type's are not. Motors of elastic
+    # joints, which the options add, come before other bodies.
+    bodies = *best.description.bodies[: -len(described.bodies)], *described.bodies
+    model = replace(best.description, gravity=described.gravity, bodies=bodies)
+    settings.pop("couplings", None)  # the type's robot has them
     return _combine(alike, best, model, settings)
 
 
@@ -262,8 +265,9 @@ def _combine(
     data = [f.reduced for f in alone.values()]
     power = sum(r.torque_norms**2 for r in data) / sum(r.rows for r in data)
     rms, torques = np.sqrt(np.asarray(power)), np.ones(model.size)
-    for k in range(min(len(model.drives), len(rms))):
-        torques[[*model.drive_columns(k).values()]] = rms[k]
+    for k, joint in enumerate(next(iter(drive.coupling)) for drive in model.drives):
+        if joint in model.coordinates:  # a passive one has no torque
+            torques[[*model.drive_columns(k).values()]] = rms[model.coordinates.index(joint)] or 1.0
     common = find_type(model, equations, prior, torques)
     standing_out = find_standing_out(alone)
     fits, numbers, outliers, friction = {}, {}, {}, {}

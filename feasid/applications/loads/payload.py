@@ -325,9 +325,7 @@ def payload(
         raise InputError(text, **refusal.data) from refusal
     # A log without the load hardly shows a wrist's zero, about which the load is turned.
     zeros = [e.deviation for e in without.calibration.confirmed if e.at.kind == "zero"]
-    turn = float(np.linalg.norm(zeros))
-    spread = np.hypot(load.centre_std, turn * np.linalg.norm(load.centre))
-    load = replace(load, centre_std=spread)
+    spread = np.hypot(load.centre_std, np.linalg.norm(zeros) * np.linalg.norm(load.centre))
     scale = scale_note(without.reduced, base, without.options["units"])
     notes = [n for n in (*without.notes, *reduced.notes) if n.code != "scale"]
     level, reasons = without.quality.level, [str(r) for r in without.quality.reasons]
@@ -338,8 +336,8 @@ def payload(
             f"The log with the load is missed by {100 * load.residual[1]:.2g} %, that without it "
             f"by {100 * error:.2g} %: something else than the load differs between them."
         )
-    notes = [*([scale] if scale else []), *notes]
-    return replace(load, notes=as_notes(notes), level=level, reasons=tuple(reasons))
+    every = as_notes([*([scale] if scale else []), *notes])
+    return replace(load, centre_std=spread, notes=every, level=level, reasons=tuple(reasons))
 
 
 def refuse_negative_mass(mass: float, variance: float, body: str, hint: str) -> None:

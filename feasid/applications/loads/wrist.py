@@ -55,7 +55,7 @@ from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
 from feasid.options.tables import LogOptions
 from feasid.robot.description import Robot, find_link
-from feasid.robot.dynamics.kinematics import nodes, propagate
+from feasid.robot.dynamics.kinematics import coordinate_map, nodes, propagate
 from feasid.robot.dynamics.newton_euler import WrenchRegressor
 from feasid.robot.formats.fit_robot import resolve_robot
 from feasid.robot.inertia import change_frame
@@ -185,7 +185,7 @@ def payload_from_wrench(
             runs.append(_SensorRun.from_samples(run, felt[run.rows], equations))
     if not runs:
         raise LogError(f"no segment of the log is longer than {2 * MARGIN} s: log without gaps")
-    return _identify_load(link.name, runs, turn, widths)
+    return _identify_load(link.name, runs, turn, widths, arm.dof)
 
 
 def _wrench_regressor(
@@ -200,7 +200,8 @@ def _wrench_regressor(
     tree, columns = nodes(arm), tuple(arm.inertial_columns[k])
     (turn, shift), (q, dq, ddq) = pose, motion
     gravity = Rotation.from_rotvec(errors[:3]).as_matrix() @ arm.gravity
-    states = propagate(tree, gravity, (q + np.array(errors[3:])).T, dq.T, ddq.T)
+    motion = coordinate_map(arm).motion((q + np.array(errors[3:])).T, dq.T, ddq.T)[:3]
+    states = propagate(tree, gravity, *motion)
     node, state = next(x for x in zip(tree, states, strict=True) if x[0].columns == columns)
     wrench = WrenchRegressor.from_state(state, node, list(range(10)))
     force, moment = np.zeros((2, 3, 10, len(q)))
@@ -224,7 +225,6 @@ class _SensorRun:
     times: Array  #: Shape (N,): [s].
     channels: CubicSpline  #: From times to six channels.
     block: int  #: Number of rows in `BLOCK`.
-    dof: int  #: Number of joints.
 
     @classmethod
     def from_samples(cls, run: Run, felt: Array, equations: Callable[..., Array]) -> _SensorRun:
@@ -241,7 +241,7 @@ class _SensorRun:
         channels = CubicSpline(run.t, smooth[:, -6:])
         block = max(1, round(BLOCK * run.rate / every))
         columns = smooth[rows, :-6].reshape(-1, 6, 10)
-        return cls(columns, thin, run.t[rows], channels, block, run.q.shape[1])
+        return cls(columns, thin, run.t[rows], channels, block)
 
     def correct(self, errors: Array) -> tuple[Array, Array]:
         """The columns, (N, 6, 10), and the channels, (N, 6), if the errors are these."""
@@ -359,10 +359,10 @@ def _weigh_errors(
 
 
 def _identify_load(
-    body: str, runs: Sequence[_SensorRun], rotation: Array, widths: Mapping[str, float]
+    body: str, runs: Sequence[_SensorRun], rotation: Array, widths: Mapping[str, float], dof: int
 ) -> Payload:
     """The load behind the corrected sensor, by least squares for it and six offsets."""
-    counts = (3, 1, 6, 3, runs[0].dof)
+    counts = (3, 1, 6, 3, dof)
     corrected, values, moments, weight, load = _find_errors(runs, widths, counts)
     matrix, felt = _linearise(runs, values, load)
     triangle = _reduce(matrix, felt, weight)

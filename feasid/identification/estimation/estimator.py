@@ -215,13 +215,9 @@ class Estimator:
             bounds=test.at(minimum, problem),
             inconsistent=_inconsistent_bodies(problem, triangle, minimum, weight),
         )
-        return replace(estimate, notes=self._notes(estimate))
-
-    def _notes(self, estimate: Estimate) -> tuple[Note, ...]:
-        assert self.prior is not None
         notes = estimate_notes(estimate, self.prior.name, self.feasible)
         wls = isinstance(self.weights, str) and self.weights != "noise"
-        return (*notes, WLS_NOTE) if wls else notes
+        return replace(estimate, notes=(*notes, WLS_NOTE) if wls else notes)
 
     def delay_sensitivity(self, equations: Reduced, estimate: Estimate, deviation: float) -> Array:
         """Change of parameters (n, 1) with one standard deviation [s] of the torques' delay."""
@@ -415,8 +411,7 @@ def verify_minimum(
     delta = minimum.delta
     small = np.abs(delta) < NEGLIGIBLE_TERM * problem.scale.parameters
     delta = problem.expand(problem.reduce(np.where(np.isfinite(problem.sizes) & small, 0.0, delta)))
-    broken = problem.feasible.violations(delta)
-    if broken:
+    if broken := problem.feasible.violations(delta):
         raise solve.solver_error(f"the answer violates {', '.join(broken)} in exact arithmetic", ())
     return least_squares.FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)
 

@@ -35,6 +35,8 @@ from feasid.identification.regression.reduce import independent_columns
 from feasid.identification.regression.triangle import Reduced, fingerprint_of
 from feasid.identification.servos.gains import ServoFit
 from feasid.logs.servo import Servo
+from feasid.options.complete import select_options
+from feasid.options.tables import SetOptions
 from feasid.parameters.feasibility.constraints.sets import UserConstraints
 from feasid.parameters.feasibility.constraints.units import problem_units
 from feasid.parameters.feasibility.least_squares import FeasibleFit, LeastSquares
@@ -62,7 +64,7 @@ class FitRecord:
     constraints: UserConstraints
     prior: str | GaussianPrior | None
     prior_weight: float
-    reference: Vector | None
+    reference: Annotated[Array, array("bodies", 10)] | None
     weights: str | Vector
     slack: float
     bounds: BoundsTest
@@ -198,7 +200,8 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
         **_attributes(record, OF_ESTIMATE) | {k: float(record.numbers[k]) for k in NUMBERS},
     )
     prior = find_prior(record.prior), record.prior_weight
-    decided = {"noise": record.noise, **_attributes(record, OF_ESTIMATOR)}
+    limits = select_options(SetOptions, record.options)
+    decided = {"noise": record.noise, "limits": limits, **_attributes(record, OF_ESTIMATOR)}
     estimator = Estimator(base, feasible, record.bounds.kept, True, *prior, **decided)
     saved = LogEvidence(record.log, record.structure, record.contact_errors, record.simulated)
     parts = _attributes(record, (*OF_FIT, "log_options", "options", "made"))
@@ -240,7 +243,7 @@ def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:
         ("covariance", covariance, (nb, nb)),
         ("covariance of all parameters", full, (n, n)),
         ("covariance of predictions", predicted, (n, n)),
-        ("reference", record.reference, (n,)),
+        ("reference", record.reference, (len(robot.bodies), 10)),
         ("weights", record.joint_weights, (dof,)),
         ("noise", record.noise.quick, (dof,)),
         ("noise", record.noise.slow, (dof,)),
