@@ -3,12 +3,16 @@
 Refusals of options are in `benchmarks.refused`; tests/options/test_refusals.py makes these calls.
 """
 
+import contextlib
+import io
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 import feasid
+from feasid.cli import main
+from feasid.core.errors import InputError
 from feasid.robot.drives import Drive
 
 f = feasid
@@ -70,6 +74,20 @@ def wrench(s, channels=("a",), **options):
     return f.payload_from_wrench(s.log, s.full, channels=channels, **options)
 
 
+def command(words):
+    """A call of a command line with `arm.urdf` and `log.csv`; its error is what it prints."""
+
+    def run(s):
+        heard = io.StringIO()
+        with contextlib.chdir(s.folder), contextlib.redirect_stderr(heard):
+            status = main(words.split())
+        if status == REFUSED:
+            raise InputError(heard.getvalue())
+
+    return run
+
+
+REFUSED = 2  #: Exit status of a command that refuses its input.
 EYE = np.eye(3)
 NAN = np.nan
 
@@ -280,4 +298,48 @@ USES = [
 ]  # fmt: skip
 """What is done with a robot, a log or a fit."""
 
-INPUTS = [*LOGS, *ROBOTS, *PARAMETERS, *USES]
+FLOATING = [
+    ("fixed: a motion of its base needs", lambda s: f.floating.floating_motion(s.full, np.zeros(
+        (3, 2, 3)), rotation=[EYE] * 2, position=np.zeros((2, 3)), twist=np.zeros((2, 6)),
+        acceleration=np.zeros((2, 6)))),
+    ("rotation holds matrices that", lambda s: f.floating.floating_motion(s.floating, np.zeros(
+        (3, 2, 1)), rotation=[2 * EYE] * 2, position=np.zeros((2, 3)), twist=np.zeros((2, 6)),
+        acceleration=np.zeros((2, 6)))),
+    ("twist has shape .2, 5., expected .2, 6", lambda s: f.floating.floating_motion(
+        s.floating, np.zeros((3, 2, 1)), rotation=[EYE] * 2, position=np.zeros((2, 3)),
+        twist=np.zeros((2, 5)), acceleration=np.zeros((2, 6)))),
+]  # fmt: skip
+"""Robots with floating bases."""
+
+COMMANDS = [(words, command(line)) for words, line in (
+    ("--experiment and --for require", "base-parameters arm.urdf --experiment static"),
+    ("'stati' is no part of an experiment",
+     "base-parameters arm.urdf --experiment stati --for everything"),
+    ("static takes no value", "base-parameters arm.urdf --experiment static=1 --for everything"),
+    ("neither FILE nor --beta", "check"),
+    ("--certificate belongs to --beta", "check arm.urdf --certificate a.json"),
+    ("--beta needs --robot|--beta requires --robot", "check arm.urdf --beta log.csv"),
+    ("no file matches 'x", "check x*.urdf"),
+    ("--strict applies to links", "check --bodies --strict arm.urdf"),
+    ("no code 'passiv'; did you mean|no code 'passiv'", "explain passiv"),
+    ("--without other.csv: no such log", "fit log.csv --robot arm.urdf --without other.csv"),
+    ("--without leaves no log", "fit log.csv --robot arm.urdf --without log.csv"),
+    ("requires a written file: name it", "fit log.csv --robot arm.urdf --for mujoco"),
+    ("arm.urdf is no folder", "fleet arm.urdf --robot arm.urdf"),
+    ("a load needs a log without it", "payload log.csv --robot arm.urdf"),
+    ("--calibration needs --sensor",
+     "payload log.csv --without log.csv --robot arm.urdf --calibration gain=0"),
+    ("--sensor takes one log", "payload log.csv log.csv --robot arm.urdf --sensor a,b,c,d,e,f"),
+    ("needs both --loaded", "torque-constants log.csv --robot arm.urdf --loaded log.csv"),
+    ("a load is JSON with",
+     "torque-constants log.csv --robot arm.urdf --loaded log.csv --load log.csv"),
+    ("--option needs NAME=VALUE, not 'a'", "fit log.csv --robot arm.urdf --option a"),
+    ("--option cutof: no such option", "fit log.csv --robot arm.urdf --option cutof=3"),
+    ("--plot takes a file that ends", "excite arm.urdf --plot a.txt"),
+    ("one fit or two, not 3", "report a b c --out a.html"),
+    ("log.csv is an input; choose", "reduce log.csv --robot arm.urdf --out log.csv"),
+    ("--log needs --robot", "verify a.json --log log.csv"),
+)]  # fmt: skip
+"""Command lines."""
+
+INPUTS = [*LOGS, *ROBOTS, *PARAMETERS, *USES, *FLOATING, *COMMANDS]
