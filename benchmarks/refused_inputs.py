@@ -88,6 +88,21 @@ def command(words):
 
 
 REFUSED = 2  #: Exit status of a command that refuses its input.
+
+
+def far_store(s):
+    """A store with a record of a day beyond the calendar."""
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    folder = s.new(".store") / "a"
+    folder.mkdir(parents=True)
+    day = pa.array([10**7], pa.int32()).cast(pa.date32())
+    row = {"robot": ["a"], "day": day, "log": ["l"], "samples": [1], "seconds": [1.0]}
+    write_table(pa.table(row), folder / "2026-11-29_0001_0.parquet")
+    return f.LogStore(folder.parent, s.full)
+
+
 EYE = np.eye(3)
 NAN = np.nan
 
@@ -294,6 +309,7 @@ USES = [
     ("has no log of 'arm 0' since", lambda s: s.store.logs("arm 0", "2999-01-01")),
     ("a store reduces logs itself", lambda s: s.store.add(s.reduced, "arm 0")),
     ("is in the store already", lambda s: s.store.add(s.simulated(11), "arm 0")),
+    ("is no record of a store: date", lambda s: far_store(s).table),
     ("a table: the log has no column", lambda s: s.store.add(s.log[["t"]], "arm 0")),
 ]  # fmt: skip
 """What is done with a robot, a log or a fit."""

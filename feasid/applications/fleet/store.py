@@ -279,5 +279,5 @@ def _read(path: Path, columns: list[str]) -> dict[str, Any]:
         with open_for_reading(path, LARGEST_FILE) as file:
             (row,) = pq.read_table(file, columns=columns).to_pylist()
         return {name: row[name] for name in columns}
-    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
+    except (pa.ArrowException, OSError, LookupError, ValueError, ArithmeticError) as error:
         raise InputError(f"{path} is no record of a store: {error}", path=str(path)) from error
