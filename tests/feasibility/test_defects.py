@@ -228,14 +228,6 @@ def test_malformed_answers_of_solvers_are_one_more_refused_attempt(kind):
     assert len(attempts) == 1
 
 
-def test_explanations_fit_on_a_screen():
-    delta = TRUTH.copy()
-    delta[ROBOT.inertial_columns[2, :6]] -= 2.0
-    base = feasid.base_parameters(ROBOT)
-    lines = check(base.values(delta), base).explain().splitlines()
-    assert max(map(len, lines)) <= 6 * 80
-
-
 def test_the_conflict_is_searched_with_the_solvers_that_were_given(monkeypatch):
     calls = []
 

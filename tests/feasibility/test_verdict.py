@@ -1,12 +1,9 @@
 """Feasibility verdicts: proved, right, and said in terms of what was given."""
 
-import json
 import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +15,7 @@ from seeds import seed_of
 
 import feasid
 from feasid import certificate
-from feasid.core.errors import CertificateError, InputError
+from feasid.core.errors import InputError
 from feasid.core.exact.numbers import shortest_text
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.feasibility.solve import SolverAnswer
@@ -278,43 +275,6 @@ def test_without_a_solver_nothing_is_decided():
     verdict = feasid.check(base.K @ truth, base, solver=[])
     assert verdict.feasible is None
     assert verdict.attempts == ()
-
-
-def numbers(data, path=()):
-    """Every number in a certificate, by its path."""
-    items = data.items() if isinstance(data, dict) else enumerate(data)
-    for key, value in items:
-        if isinstance(value, dict | list):
-            yield from numbers(value, (*path, key))
-        elif isinstance(value, str) and certificate.NUMBER.fullmatch(value):
-            yield (*path, key)
-
-
-@pytest.mark.parametrize("claim", ["feasible", "infeasible"])
-def test_a_certificate_with_any_number_changed_is_rejected(claim, tmp_path):
-    _, base, truth, rng = arm(11, bodies=2)
-    beta = base.K @ truth if claim == "feasible" else infeasible_beta(base, truth, rng)
-    proof = feasid.check(beta, base).certificate
-    text = json.dumps(proof.data)
-    for path in numbers(proof.data):
-        changed = json.loads(text)
-        place = reduce(getitem, path[:-1], changed)
-        place[path[-1]] = str(certificate.exact(place[path[-1]]) + 1)
-        with pytest.raises(CertificateError):
-            Certificate(changed).verify()
-
-
-@pytest.mark.parametrize("claim", ["feasible", "infeasible"])
-def test_a_forger_who_knows_the_digest_still_proves_nothing_false(claim):
-    _, base, truth, rng = arm(12, bodies=2)
-    good, bad = base.K @ truth, infeasible_beta(base, truth, rng)
-    proof = feasid.check(good if claim == "feasible" else bad, base).certificate
-    other = feasid.check(bad if claim == "feasible" else good, base).certificate
-    for key in ("values", "claim"):
-        assert not Certificate(signed({**proof.data, key: other.data[key]})).holds()
-    if claim == "infeasible":
-        fewer = {**proof.data, "multipliers": proof.data["multipliers"][1:]}
-        assert not Certificate(signed(fewer)).holds()
 
 
 def test_certificates_travel_in_files(tmp_path):

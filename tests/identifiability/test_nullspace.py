@@ -1,7 +1,6 @@
 """The parameter nullspace against exact arithmetic: published robots, hard and random ones."""
 
 import json
-import time
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -446,21 +445,3 @@ def test_sign_of_a_gear_decides():
         )
         counts[gear] = base_parameters(feasid.Robot(bodies, (0, 0, 0))).size
     assert counts == {1.0: 4, -1.0: 5}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("planar", [False, True])
-def test_cost_grows_with_the_number_of_bodies(planar):
-    """From 100 to 1000 bodies at most 12-fold: a quadratic algorithm would take 100-fold."""
-
-    def seconds(n):
-        alphas = [0.0 if planar or k % 3 else np.pi / 2 for k in range(n)]
-        robot = feasid.Robot.from_dh([(a, 0.3, 0.1, 0.0) for a in alphas])
-        times = []
-        for _ in range(5):
-            start = time.perf_counter()
-            assert base_parameters(robot).size > n
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    assert seconds(1000) < 12 * seconds(100)

@@ -92,6 +92,12 @@ def rest_basis(basis: Basis, scale: Array) -> Array:
     return np.ascontiguousarray(right[rank:].T)
 
 
+def constant_coefficients(basis: Basis) -> Array:
+    """Coefficients of the function that is one, shape (size,)."""
+    values = basis.matrices(times_within_period(basis, 4 * basis.size))[0]
+    return np.asarray(np.linalg.lstsq(values, np.ones(len(values)), rcond=None)[0])
+
+
 @dataclass(frozen=True)
 class Fourier:
     """Fourier series of some harmonics, eq. (78) of Sousa and Cortesao (2014).

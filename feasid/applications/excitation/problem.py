@@ -178,9 +178,7 @@ class CoefficientCoordinates:
             scale = (halves[:, None] / peaks).min(axis=0)
             own = np.diag(scale)
             spans.append(own @ bases.rest_basis(basis, scale) if rest else own)
-        values = basis.matrices(bases.times_within_period(basis, 4 * basis.size))[0]
-        one = np.linalg.lstsq(values, np.ones(len(values)), rcond=None)[0]  # the function that is 1
-        return cls(np.outer(one, posture), np.stack(spans))
+        return cls(np.outer(bases.constant_coefficients(basis), posture), np.stack(spans))
 
     @property
     def shape(self) -> tuple[int, int]:
