@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -62,6 +63,7 @@ class Imu:
     #: Shape (3, 3): the IMU's axes in the base's frame.
     rotation: Matrix3 = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1))
     position: Vector3 = (0.0, 0.0, 0.0)  #: Shape (3,): in the base's frame [m].
+    delay: float = 0.0  #: Time by which its columns are late [s]; negative where they are early.
 
 
 def contact_from_option(given: Any) -> ContactSensor:
@@ -411,6 +413,12 @@ class FloatingColumns:
             check_order(t[rows], rows, label)
             rows = rows[usable[rows]]
             stretches += split_at_gaps(t[rows], rows, label)[0]
+        late = imu.delay if imu is not None else 0.0
+        for kind, part in product(("gyro", "acc") if late else (), stretches):
+            now, cells = t[part.rows], columns[kind][part.rows]
+            columns[kind][part.rows] = np.stack(
+                [np.interp(now + late, now, x) for x in cells.T], axis=1
+            )
         return cls(robot, base, imu, contacts, unknown, columns, t, stretches)
 
     def free_projectors(self, rows: Rows, q: Array) -> Array | None:

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 from floating import loaded
+from scipy.spatial.transform import Rotation
 
 import feasid
 from feasid.core.errors import LogError
@@ -89,10 +90,10 @@ FAULTS = {
 }  # fmt: skip
 
 
-def diagnosed(log):
+def diagnosed(log, imu=None):
     """What the columns show, without fits."""
     robot, _ = logged()
-    given = {"imu": Imu(robot.bodies[0].name), "contacts": TOUCHED}
+    given = {"imu": imu or Imu(robot.bodies[0].name), "contacts": TOUCHED}
     return [*check_columns(Recording.from_source(log), robot, given)]
 
 
@@ -114,6 +115,36 @@ def test_a_right_floating_log_is_right():
     _, log = logged()
     assert diagnosed(log) == []
     assert diagnosed(flagged(log, {leg: leg for leg in FEET})) == []
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_small_turns_and_delays_of_an_imu_are_found_within_their_deviations(small):
+    """As printed, the option mends them: nothing is left to say."""
+    right, rng = logged()[1], np.random.default_rng()
+    turn = rng.normal(size=3)
+    turn *= np.deg2rad(1.0 if small else rng.uniform(2, 40)) / np.linalg.norm(turn)
+    axes = Rotation.from_rotvec(turn).as_matrix()
+    late = 0 if small else int(rng.integers(4, 25)) * rng.choice([-1, 1])
+    log = imu_turned(right, axes)
+    log = changed(log, **{k: np.roll(signal(log, k), late, axis=0) for k in ("gyro", "acc")})
+    (found,) = diagnosed(log)
+    assert found.code == "imu-pose"
+    left = Rotation.from_matrix(np.array(found.values["rotation"]).T @ axes).magnitude()
+    assert np.rad2deg(left) < HARMLESS_TURN
+    assert found.values["delay"] == pytest.approx(1e-3 * late, abs=HALF_A_SAMPLE)
+    assert diagnosed(log, eval(found.remedy.removeprefix("imu="), {"Imu": Imu})) == []
+
+
+HARMLESS_TURN = 0.2  # degrees: the centre of mass of the base, then, is off by less than 1 mm
+HALF_A_SAMPLE = 5e-4  # s, of a log with 1 kHz
+
+
+def test_an_imu_on_a_robot_that_hardly_turns_says_nothing_about_its_axes():
+    log, rng = logged()[1], np.random.default_rng()
+    noise = rng.normal(scale=0.01, size=(2, len(log), 3))
+    still = changed(log, gyro=noise[0], acc=noise[1] + [0.0, 0.1, 9.8])
+    columns = {f"base_q{a}": float(a == "w") for a in "xyzw"}
+    assert [f for f in diagnosed(still.assign(**columns)) if f.code.startswith("imu")] == []
 
 
 def fitted(log):

@@ -215,8 +215,8 @@ class JudgedLog:
         each joint by itself is explained far better, in another order, too.
         """
         try:
-            own, size = self.exchange_errors.diagonal(), self.reduced.torque_norms
-            apart = np.linalg.norm(self._fit[0] * size) > FAR * np.linalg.norm(own * size)
+            size, alone = self.reduced.torque_norms, self.exchange_errors.diagonal()
+            apart = np.linalg.norm(self._fit[0] * size) > FAR * np.linalg.norm(alone * size)
             if apart and any(fall > -LEAST_FALL for fall, _ in self.exchanges):
                 return True
             # Every other eighth of the samples is predicted from the rest, and the other way round.

@@ -15,9 +15,11 @@ from itertools import permutations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
 
 from feasid.core.arrays import Array
 from feasid.logs.checks.findings import Finding
+from feasid.logs.checks.imu_pose import find_imu_pose, imu_option
 from feasid.logs.filters import choose_cutoff, low_pass, settling_samples
 from feasid.logs.floating import (
     POSE,
@@ -56,6 +58,9 @@ DISAGREE = 0.2  #: Share of rows in which flags and forces of a contact may disa
 SPIN_TIME = 0.02
 """Orientations this long [s] before and after are compared for the angular velocity."""
 
+STILL = 0.05
+"""Root mean square of rates [rad/s] below which a base stands still: gyroscopes show such noise."""
+
 WEIGHT = 0.05  #: Share of the described weight that a contact's force must exceed to bear the robot
 ALOFT = 0.5  #: Share of a log in flight from which its mean specific force says nothing.
 ROWS = 4000  #: Largest number of rows of a log that are used, evenly spaced.
@@ -75,8 +80,8 @@ class LimbEquations:
     rows: Rows  #: See `joints`.
     rate: float  #: Of the M rows [Hz].
     aloft: float  #: Share of the stretch in which no contact bears the robot.
-    #: The base's orientation (N, 3, 3) and its rate of change in the base's axes [rad/s]; what the
-    #: IMU shows in its own.
+    #: The base's orientation (M, 3, 3) and its rate of change in the base's axes [rad/s]; what the
+    #: IMU shows in its own. Rates are means over twice `SPIN_TIME`.
     turn: Array | None = None
     spin: Array | None = None  #: See `turn`.
     gyro: Array | None = None  #: See `turn`.
@@ -129,9 +134,10 @@ class LimbEquations:
             return out
         turn, k = part["turn"].reshape(-1, 3, 3), max(1, round(SPIN_TIME * rate))
         turned = floating.rotation_vectors(np.swapaxes(turn[: -2 * k], 1, 2) @ turn[2 * k :])
-        spin = np.pad(turned * rate / (2 * k), ((k, k), (0, 0)), "edge")
+        spin = low_pass(np.pad(turned * rate / (2 * k), ((k, k), (0, 0)), "edge"), cutoff, rate)
         gyro, acc = (low_pass(part[kind], cutoff, rate) for kind in ("gyro", "acc"))
-        turn, spin, gyro, acc = (x[cut][rows] for x in (turn, spin, gyro, acc))
+        gyro = uniform_filter1d(gyro, 2 * k + 1, axis=0)
+        turn, spin, gyro, acc = (x[cut] for x in (turn, spin, gyro, acc))
         return replace(out, turn=turn, spin=spin, gyro=gyro, acc=acc)
 
 
@@ -172,7 +178,7 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
     assert limbs.gyro is not None
     assert limbs.acc is not None
     turns, gyro, acc, spin = limbs.turn, limbs.gyro, limbs.acc, limbs.spin
-    whole = max(float(np.linalg.norm(spin)), 1e-300)
+    whole = max(float(np.linalg.norm(spin)), STILL * np.sqrt(len(spin)))
     falls = size > 0 and limbs.aloft < ALOFT
 
     def relative_misfit(turn: Array, sign: float) -> tuple[float, float]:
@@ -183,6 +189,9 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
         )
 
     fall, roll = relative_misfit(mounting, 1.0)
+    pose = find_imu_pose(gyro, spin, mounting, limbs.rate)
+    if pose.is_small and relative_misfit(pose.rotation, 1.0)[0] < OFF:
+        return pose.findings(imu)
     if fall < OFF and roll < 1.0:
         return []
     tried = {
@@ -207,7 +216,7 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
     also = " and the accelerometer's sign" if sign < 0 else ""
     turn = np.round(mounting @ TURNS[k], 6) + 0.0
     text = f"{head}; with the IMU's axes{also} turned they are {best:.2f} g and {spun:.2f}"
-    remedy = f"imu=Imu({imu.link!r}, rotation={turn.tolist()})"
+    remedy = imu_option(replace(imu, rotation=turn.tolist()))
     remedy += f", and {turned}" if sign < 0 else ""
     return [_finding("imu-axes", text, remedy, rotation=turn.tolist())]
 
