@@ -27,8 +27,7 @@ def grams_with(theta, kinds=("spring", "direction"), alike=0.0):
         X = RNG.normal(size=(BLOCKS * ROWS, 6))
         X[:, 4] += alike * X[:, 3]
         X[:, -1] = RNG.normal(size=len(X)) + X[:, 3] * theta[j]
-        blocks = np.array([x.T @ x for x in X.reshape(BLOCKS, ROWS, 6)])
-        joints.append(JointGram(j, places, blocks, len(X)))
+        joints.append(JointGram(j, places, X, np.repeat(np.arange(BLOCKS), ROWS), len(X)))
         rows.append(X)
     W = np.vstack([X[:, :NB] for X in rows])
     spread = np.linalg.inv(W.T @ W + np.eye(NB))
@@ -54,7 +53,7 @@ def test_savings_are_those_of_least_squares_without_the_fold():
     single = [(EffectAt(k, j),) for k in ("spring", "direction") for j in (0, 1)]
     chosen, fold = [EffectAt("spring", 0)], grams.fold_of(False)
     groups = [*single[1:], (EffectAt("direction", 0), EffectAt("direction", 1))]
-    saved = _Folds(grams, chosen, False, groups).savings(groups)
+    saved = _Folds(grams, chosen, False).savings(groups)
     wide = np.zeros((2, BLOCKS * ROWS, NB + 4))
     for k, X in enumerate(rows):
         wide[k][:, grams.joints[k].places[:-1]] = X[:, :-1]
@@ -89,8 +88,8 @@ def test_a_search_holds_no_matrix_of_all_columns():
     for j in range(joints):
         own = nb + 2 * waves * j + np.arange(2 * waves)
         places = np.r_[np.arange(7 * j % 180, 7 * j % 180 + 20), own, size]
-        x = rng.normal(size=(BLOCKS, 8, len(places)))
-        grams.append(JointGram(j, places, np.einsum("bri,brj->bij", x, x), 8 * BLOCKS))
+        x, block = rng.normal(size=(8 * BLOCKS, len(places))), np.repeat(np.arange(BLOCKS), 8)
+        grams.append(JointGram(j, places, x, block, 8 * BLOCKS))
     tracemalloc.start()
     EffectSearch(BlockGrams(grams, items, np.ones(size - nb), 0.05 * np.eye(nb))).run()
     peak = tracemalloc.get_traced_memory()[1]
@@ -124,8 +123,8 @@ def test_no_term_stands_for_a_feature_of_an_impossible_sign():
 def test_held_out_errors_are_those_of_the_rows():
     rows, grams = grams_with([1.0, 0.5])
     coefficients = RNG.normal(size=grams.size)
-    raw = np.r_[-grams.root @ coefficients[:NB], -coefficients[NB:], 1.0]
-    found = grams.squared(coefficients, np.arange(BLOCKS))
+    raw = np.r_[-coefficients, 1.0]
+    found = grams.squared(coefficients)
     for k, X in enumerate(rows):
         missed = (X @ raw[grams.joints[k].places]) ** 2
         np.testing.assert_allclose(found[:, k], missed.reshape(BLOCKS, ROWS).sum(axis=1))

@@ -185,7 +185,7 @@ class CorrectedLog:
             r, rho, _ = self.noise.whitened_triangle(self.reduced, others)
             beta = self.base.K @ self.minimiser.minimum(r, rho).delta
             own = self.rows.fold == fold
-            out[own] = self.torque[own] - self.rows.regressor[own] @ beta
+            out[own] = (self.torque - self.rows.predict(beta))[own]
         return out
 
 
@@ -240,9 +240,12 @@ def resolution_bias(trial: CorrectedLog) -> tuple[Array, list[Note]]:
     runs: list[Run] = [trial.correction.correct_run(run, robot) for run in setup.blurred]
     known = trial.rows
     rows = Rows(robot, known.base_columns, known.cutoff, runs, known.joints)
-    change = (rows.regressor - known.regressor) / trial.row_deviations[:, None]
+    pull, deviations = np.zeros(len(trial.beta)), known.by_joint(trial.row_deviations)
+    for j, support in ((j, known.supports[j]) for j in known.joints):
+        change = (rows.regressors[j] - known.regressors[j]) / deviations[j][:, None]
+        pull[support] += change.T @ (change @ trial.beta[support])
     K = np.asarray(trial.base.K, dtype=np.float64)
-    spread = -trial.unit_covariance @ (K.T @ (change.T @ (change @ trial.beta)))
+    spread = -trial.unit_covariance @ (K.T @ pull)
     bias, deviation = K @ spread, np.sqrt(np.diag(K @ trial.unit_covariance @ K.T))
     largest = float(np.max(np.abs(bias) / np.maximum(deviation, 1e-300)))
     if largest <= BIASED:

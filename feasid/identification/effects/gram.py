@@ -10,7 +10,7 @@ identity, so that no direction that the log leaves open is inverted.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,9 +19,9 @@ import numpy.typing as npt
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import LimitError
 from feasid.identification.effects.corrected_log import CorrectedLog
-from feasid.identification.effects.table import EFFECTS, EffectAt, columns_of
+from feasid.identification.effects.table import EFFECTS, EffectAt, columns_by_joint
 from feasid.identification.estimation.noise import Noise
-from feasid.identification.regression.folds import EDGES, FOLDS, find_period
+from feasid.identification.regression.folds import EDGES, FOLDS, find_period, triangularise
 from feasid.identification.regression.rows import Rows
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.identifiability.base import BaseParameters
@@ -38,59 +38,62 @@ WIDTH = 3.0
 """Prior standard deviation of a coefficient, in natural sizes. Four widths from .1 to 3 gave the
 same on real logs (.914 against .904 of the errors without them) and in simulation."""
 
-ROUNDING = 1e-13  #: Rounding of sums of products, as a share of the products' sizes.
 SEARCH_SHARE = 4.0  #: Memory of a search over that of its products by block.
 TINY = 1e-7  #: Share of the largest column of an effect below which a column is rounding.
 
 
 @dataclass(frozen=True, eq=False)
 class JointGram:
-    """Products of one joint's whitened rows, summed by block."""
+    """One joint's whitened rows, or fewer that have the same products in every block."""
 
     joint: int
     places: Places  #: Its columns among [beta, effects, residual], (k,).
-    blocks: Array  #: (blocks, k, k)
-    rows: int
+    factor: Array  #: (m, k)
+    block: Places  #: Block of every row of `factor`, (m,).
+    rows: int  #: Of the log.
 
 
 @dataclass(frozen=True, eq=False)
 class GramSum:
     """Weighted sums of products over blocks of the log; parts of them are formed where asked for.
 
-    The matrix of all columns would grow with the fourth power of the joints and hold zeros:
-    ripple is a column of its own joint's rows only.
+    The matrix of all columns would grow with the fourth power of the joints and hold zeros: ripple
+    is a column of its own joint's rows only. A block has fewer rows than columns in short logs, so
+    that rows take less memory than their products.
     """
 
-    products: Sequence[Array]  #: By joint, (k, k).
+    joints: Sequence[JointGram]
+    weights: Array  #: By joint.
+    blocks: Mask  #: Those that count.
     local: Places  #: Number of every column at every joint, -1 for none, (joints, size + 1).
-    root: Array  #: Of the covariance of beta, (nb, nb).
 
-    def __sub__(self, other: GramSum) -> GramSum:
-        pairs = zip(self.products, other.products, strict=True)
-        return replace(self, products=[a - b for a, b in pairs])
+    def _each_joint(self) -> Iterator[tuple[float, Array, Places, Places]]:
+        """Weight of each joint, its rows, which of them count, and the columns' numbers in them."""
+        for own, weight, local in zip(self.joints, self.weights, self.local, strict=True):
+            yield weight, own.factor, np.flatnonzero(self.blocks[own.block]), local
 
     def part(self, rows: Places, columns: Places) -> Array:
-        """Products of some columns with others; beta comes first among them, or is left out."""
+        """Products of some columns with others."""
         out = np.zeros((len(rows), len(columns)))
-        for products, local in zip(self.products, self.local, strict=True):
+        for weight, factor, counted, local in self._each_joint():
             r, c = np.flatnonzero(local[rows] >= 0), np.flatnonzero(local[columns] >= 0)
-            out[np.ix_(r, c)] += products[np.ix_(local[rows[r]], local[columns[c]])]
-        nb = len(self.root)
-        if len(rows) and rows[0] == 0:
-            out[:nb] = self.root.T @ out[:nb]
-        if len(columns) and columns[0] == 0:
-            out[:, :nb] = out[:, :nb] @ self.root
+            x, y = (factor[np.ix_(counted, local[k])] for k in (rows[r], columns[c]))
+            out[np.ix_(r, c)] += weight * (x.T @ y)
         return out
 
     def within(self, places: Places) -> Array:
         """Products of the columns of effects with each other, for places (n, k): (n, k, k)."""
         out = np.zeros((*places.shape, places.shape[1]))
-        for products, local in zip(self.products, self.local, strict=True):
+        for weight, factor, counted, local in self._each_joint():
             here = local[places]
             seen = np.flatnonzero((here >= 0).any(axis=1))
-            own = here[seen]
-            both = (own >= 0)[:, :, None] & (own >= 0)[:, None, :]
-            out[seen] += np.where(both, products[own[:, :, None], own[:, None, :]], 0.0)
+            # Of an effect at all joints few columns are in the rows of one: these come first.
+            order = np.argsort(here[seen] < 0, axis=1, kind="stable")
+            order = order[:, : (here >= 0).sum(axis=1).max(initial=0)]
+            number = np.take_along_axis(here[seen], order, axis=1)
+            x = factor.T[number[:, :, None], counted] * (number >= 0)[:, :, None]
+            at = seen[:, None, None], order[:, :, None], order[:, None, :]
+            out[at] += weight * (x @ x.transpose(0, 2, 1))
         return out
 
 
@@ -108,15 +111,17 @@ class BlockGrams:
         self.root, self.nb = root, len(root)  #: P = root root', (nb, nb)
         self.size = self.nb + len(scales)
         self.residual: Places = np.array([self.size], dtype=np.intp)  #: Its place.
-        self.count = len(self.joints[0].blocks)
+        self.count = 1 + max(int(own.block.max()) for own in self.joints)
         self.weights = np.ones(len(self.joints))
         self.local = np.full((len(self.joints), self.size + 1), -1, dtype=np.intp)
         for numbers, own in zip(self.local, self.joints, strict=True):
             numbers[own.places] = np.arange(len(own.places))
-        total, beta = self.total, np.arange(self.nb)
-        values, vectors = np.linalg.eigh(np.eye(self.nb) - total.part(beta, beta))
+        beta = np.arange(self.nb)
+        products = self.total.part(beta, np.r_[beta, self.residual])
+        seen = root.T @ products[:, :-1] @ root
+        values, vectors = np.linalg.eigh(np.eye(self.nb) - seen)
         self.prior = (vectors * np.maximum(values, 1e-9)) @ vectors.T
-        self.pull = -total.part(beta, self.residual)[:, 0]
+        self.pull = -products[:, -1]
 
     @property
     def total(self) -> GramSum:
@@ -125,40 +130,38 @@ class BlockGrams:
 
     def sum_over(self, blocks: Mask) -> GramSum:
         """Weighted sums over some of the blocks."""
-        pairs = zip(self.joints, self.weights, strict=True)
-        sums = [weight * own.blocks[blocks].sum(axis=0) for own, weight in pairs]
-        return GramSum(sums, self.local, self.root)
+        return GramSum(self.joints, self.weights, blocks, self.local)
 
     def columns(self, effects: Sequence[EffectAt]) -> Places:
         """Places of the columns of these effects."""
         return np.concatenate([np.zeros(0, dtype=np.intp), *(self.items[m] for m in effects)])
 
-    def system(self, use: Places, gram: GramSum) -> tuple[Array, Array]:
-        """Normal equations of beta and effects with their priors."""
-        M, n = gram.part(use, use), self.nb
+    def solve(self, use: Places, gram: GramSum) -> tuple[Array, Array]:
+        """Coefficients of beta and effects with their priors, (use,), and the inverse of the
+        normal equations.
+
+        The equations are solved for the coordinates of `root`.
+        """
+        products, n = gram.part(use, np.r_[use, self.residual]), self.nb
+        change = np.eye(len(use))
+        change[:n, :n] = self.root
+        M = change.T @ products[:, :-1] @ change
         M[:n, :n] += self.prior
         effects = np.arange(n, len(use))
         M[effects, effects] += 1.0 / WIDTH**2
-        g = gram.part(use, self.residual)[:, 0]
-        g[:n] += self.pull
-        return M, g
-
-    def coefficients(self, effects: Sequence[EffectAt]) -> Array:
-        """Solution for all columns with these effects, (size,), in natural sizes."""
-        use = np.r_[np.arange(self.nb), self.columns(effects)]
-        out = np.zeros(self.size)
-        out[use] = np.linalg.solve(*self.system(use, self.total))
-        return out
+        inverse = change @ np.linalg.inv(M) @ change.T
+        right = products[:, -1]
+        right[:n] += self.pull
+        return inverse @ right, inverse
 
     def values(
         self, effects: Sequence[EffectAt]
     ) -> tuple[dict[EffectAt, Array], dict[EffectAt, Array]]:
         """Values of these effects together, and their deviations [SI]."""
         use = np.r_[np.arange(self.nb), self.columns(effects)]
-        M, g = self.system(use, self.total)
         solution, deviation = np.zeros(self.size), np.zeros(self.size)
-        variance = np.maximum(np.diag(np.linalg.inv(M)), 0.0)  # of a log without noise: rounding
-        solution[use], deviation[use] = np.linalg.solve(M, g), np.sqrt(variance)
+        solution[use], inverse = self.solve(use, self.total)
+        deviation[use] = np.sqrt(np.maximum(np.diag(inverse), 0.0))  # of no noise: rounding
         own = {m: (self.items[m], self.scales[self.items[m] - self.nb]) for m in effects}
         value, spread = (
             {m: x[p] * scale for m, (p, scale) in own.items()} for x in (solution, deviation)
@@ -167,7 +170,9 @@ class BlockGrams:
 
     def weigh(self, effects: Sequence[EffectAt]) -> None:
         """Weight every joint by its residual with these effects."""
-        squared = self.squared(self.coefficients(effects), np.arange(self.count)).sum(axis=0)
+        use, coefficients = np.r_[np.arange(self.nb), self.columns(effects)], np.zeros(self.size)
+        coefficients[use], _ = self.solve(use, self.total)
+        squared = self.squared(coefficients).sum(axis=0)
         rows = np.array([own.rows for own in self.joints])
         self.weights = rows / np.maximum(squared, 1e-12 * rows)
 
@@ -176,17 +181,12 @@ class BlockGrams:
         b = np.arange(self.count)
         return b % FOLDS if timed else b * FOLDS // self.count
 
-    def squared(self, coefficients: Array, block: Places) -> Array:
+    def squared(self, coefficients: Array) -> Array:
         """Squared errors by block and joint with these coefficients of all columns, (size,)."""
-        raw = np.r_[-self.root @ coefficients[: self.nb], -coefficients[self.nb :], 1.0]
-        out = np.zeros((len(block), len(self.joints)))
-        for k, own in enumerate(self.joints):
-            v = raw[own.places]
-            squared = (own.blocks[block] @ v) @ v
-            # Where a model misses nothing, the sum of large terms is rounding, of either sign.
-            rounding = (np.abs(own.blocks[block]) @ np.abs(v)) @ np.abs(v)
-            out[:, k] = np.maximum(squared, ROUNDING * rounding)
-        return out
+        both = np.append(-coefficients, 1.0)
+        pairs = ((own, own.factor @ both[own.places]) for own in self.joints)
+        sums = [np.bincount(own.block, errors**2, self.count) for own, errors in pairs]
+        return np.stack(sums, axis=1)
 
     @classmethod
     def from_log(cls, trial: CorrectedLog, effects: Iterable[EffectAt]) -> BlockGrams:
@@ -203,10 +203,10 @@ class BlockGrams:
         own_places = {j: list[int]() for j in rows.joints}
         items, scales, end = dict[EffectAt, Places](), list[Array](), len(root)
         for at in effects:
-            columns = columns_of(rows, at, model, trial.beta, gravity).T
-            columns = columns.reshape(len(columns), len(rows.joints), -1)  # (size, joints, rows)
-            felt = [rows.joints.index(at.joint)] if at.joint >= 0 else slice(None)
-            size = np.sqrt(np.mean(columns[:, felt] ** 2, axis=(1, 2)))
+            by_joint = columns_by_joint(rows, at, model, trial.beta, gravity)
+            felt = [at.joint] if at.joint >= 0 else rows.joints
+            squares = [np.mean(by_joint[j] ** 2, axis=0) for j in felt if j in by_joint]
+            size = np.sqrt(np.sum(squares, axis=0) / len(felt)) * np.ones(at.effect.size)
             largest[at.kind] = max(largest.get(at.kind, 0.0), float(size.max()))
             if not (size > TINY * largest[at.kind]).all():
                 continue  # rounding: the log does not show it
@@ -214,10 +214,9 @@ class BlockGrams:
             scale = natural[at.joint] / size if unit is None else np.full(len(size), unit)
             items[at] = np.arange(end, end + len(scale))
             scales.append(scale)
-            for j, column in zip(rows.joints, columns.transpose(1, 2, 0), strict=True):
-                if column.any():
-                    own_columns[j].append(column * scale)
-                    own_places[j] += items[at].tolist()
+            for j, columns in by_joint.items():
+                own_columns[j].append(columns * scale)
+                own_places[j] += items[at].tolist()
             end += len(scale)
         # The block of every row and their number: of equal length in time, or in the phase of a
         # motion that repeats, so that no block was seen in another.
@@ -229,20 +228,23 @@ class BlockGrams:
         else:
             when = rows.t + 1e6 * rows.run
         count = int(np.clip(seconds / BLOCK_SECONDS // FOLDS, 1, BLOCKS // FOLDS)) * FOLDS
-        every = np.sort(when[rows.joint == rows.joints[0]])
-        place = np.searchsorted(every, when - 1e-9)
-        block = np.minimum(place * count // len(every), count - 1).astype(np.intp)
+        when = when[: len(when) // len(rows.joints)]  # as of all joints
+        place = np.searchsorted(np.sort(when), when - 1e-9)
+        block = np.minimum(place * count // len(when), count - 1).astype(np.intp)
         widths = [len(rows.supports[j]) + len(own_places[j]) + 1 for j in rows.joints]
-        require_memory(SEARCH_SHARE * 8.0 * count * sum(width**2 for width in widths), len(widths))
-        residual = trial.torque - rows.regressor @ trial.beta
+        require_memory(SEARCH_SHARE * 8.0 * len(when) * sum(widths), len(widths))
+        residual = rows.by_joint(trial.torque - rows.predict(trial.beta))
+        deviations = rows.by_joint(trial.row_deviations)
         joints = []
         for j in rows.joints:
-            own, support = rows.joint == j, rows.supports[j]
-            parts = [rows.regressor[np.ix_(own, support)], *own_columns[j], residual[own][:, None]]
-            X = np.hstack(parts) / trial.row_deviations[own][:, None]
-            places = np.r_[support, own_places[j], end].astype(np.intp)
-            grams = [x.T @ x for x in (X[block[own] == b] for b in range(count))]
-            joints.append(JointGram(j, places, np.array(grams), len(X)))
+            parts = [rows.regressors[j], *own_columns.pop(j), residual[j][:, None]]
+            X = np.hstack(parts) / deviations[j][:, None]
+            places = np.r_[rows.supports[j], own_places[j], end].astype(np.intp)
+            blocks = [X[block == b] for b in range(count)]
+            # A triangle has the products of any number of rows.
+            blocks = [triangularise(x) if len(x) > 2 * len(places) else x for x in blocks]
+            number = np.repeat(np.arange(count), [*map(len, blocks)])
+            joints.append(JointGram(j, places, np.concatenate(blocks), number, len(X)))
         return cls(joints, items, np.concatenate([np.zeros(0), *scales]), root)
 
 
@@ -286,7 +288,7 @@ def fold_grams(
                 slow = np.bincount(level, rows.slowness[mine] ** 2) / np.bincount(level).clip(1)
                 weight = 1.0 / noise.deviations(j, slow[level])
                 wide = np.zeros((len(weight), size + 1))
-                wide[:, :nb] = rows.regressor[mine] * weight[:, None]
+                wide[:, columns] = rows.regressors[j][mine[rows.joint == j]] * weight[:, None]
                 wide[:, nb + dof : -1] = effects[mine] * weight[:, None]
                 torque = rows.torque[mine] * weight
             wide[:, nb + j] = wide[:, columns] @ beta[columns]
@@ -328,25 +330,22 @@ def grams_of_reduced(
         places = np.array([*(place[columns[support[i]]] for i in keep), at], dtype=np.intp)
         change = np.eye(len(keep) + 1)
         change[:-1, -1] = [-beta[p] if p < nb else 0.0 for p in places[:-1]]
-        grams = []
+        parts = []
         for fold in range(FOLDS):
             rows, counts, slowness = reduced.strata[j].select_folds([fold])
             whitened = rows / noise.deviations(j, slowness)[:, None, None]
-            x = whitened[counts > 0].reshape(-1, rows.shape[-1])[:, [*keep, len(support)]]
-            grams.append(x.T @ x)
-        size = np.sqrt(np.einsum("fii->i", np.array(grams)))
+            parts.append(whitened[counts > 0].reshape(-1, rows.shape[-1])[:, [*keep, len(support)]])
+        X, block = np.concatenate(parts), np.repeat(np.arange(FOLDS), [*map(len, parts)])
+        size = np.linalg.norm(X, axis=0)
         for p, own in zip(places[:-1], size[:-1], strict=True):
             if p >= nb and own > 0:
                 scales[p - nb] = min(scales[p - nb], SHARE * size[-1] / own)
-        blocks = np.einsum("ji,fjk,kl->fil", change, np.array(grams), change)
-        if size[-1] > 0:
-            joints.append(JointGram(j, places, blocks, int(reduced.strata[j].counts.sum())))
+        X = X @ change
+        if size[-1] > 0 and X[:, -1].any():
+            joints.append(JointGram(j, places, X, block, int(reduced.strata[j].counts.sum())))
     scales = np.where(np.isfinite(scales), scales, 1.0)
-    joints = [own for own in joints if own.blocks[:, -1, -1].any()]
-    scaled = []
-    for own in joints:
-        factor = np.array([scales[p - nb] if nb <= p < at else 1.0 for p in own.places])
-        scaled.append(replace(own, blocks=own.blocks * np.outer(factor, factor)))
+    factors = np.concatenate([np.ones(nb), scales, [1.0]])
+    scaled = [replace(own, factor=own.factor * factors[own.places]) for own in joints]
     values, vectors = np.linalg.eigh(spread)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return BlockGrams(scaled, items, scales, root)

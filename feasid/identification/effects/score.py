@@ -50,10 +50,20 @@ class ScoreTests:
         self.rows, self.deviations, self._around = rows, deviations, (model, beta, gravity)
         unit = np.sqrt(np.maximum(np.diag(spread), 1e-300))
         self.unit = unit
-        self.W = rows.regressor * (unit / deviations[:, None])
         self.P = spread / np.outer(unit, unit)
-        self.e = (torque - rows.regressor @ beta) / deviations
+        self.e = (torque - rows.predict(beta)) / deviations
         self._columns: dict[EffectAt, Array] = {}
+
+    def _project(self, X: Array) -> Array:
+        """W'X of columns of effects, shape (nb, k)."""
+        out = np.zeros((len(self.unit), X.shape[1]))
+        for j, x in self.rows.by_joint(X / self.deviations[:, None]).items():
+            out[self.rows.supports[j]] += self.rows.regressors[j].T @ x
+        return out * self.unit[:, None]
+
+    def _expand(self, coefficients: Array) -> Array:
+        """W times coefficients (nb, k), shape (rows, k)."""
+        return self.rows.predict(coefficients * self.unit[:, None]) / self.deviations[:, None]
 
     def whitened_columns(self, at: EffectAt) -> Array:
         """Whitened columns of an effect, shape (rows, size)."""
@@ -67,7 +77,7 @@ class ScoreTests:
         X = np.hstack(columns) / self.deviations[:, None]
         scale = np.linalg.norm(X, axis=0)
         X = X[:, scale > SMALLEST_COLUMN] / scale[scale > SMALLEST_COLUMN]
-        WX, score = self.W.T @ X, X.T @ self.e
+        WX, score = self._project(X), X.T @ self.e
         information = X.T @ X - WX.T @ (self.P @ WX) + RIDGE * np.eye(X.shape[1])
         return float(score @ np.linalg.solve(information, score))
 
@@ -92,7 +102,7 @@ class ScoreTests:
         widths = np.append(widths, [*offsets.values()])
         scale = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
         X = X / scale
-        WX = self.W.T @ X
+        WX = self._project(X)
         prior = 1.0 / (widths * scale) ** 2
         alone = without_negative_part(X.T @ X - WX.T @ self.P @ WX)
         C: Array = np.asarray(
@@ -100,7 +110,7 @@ class ScoreTests:
         )
         blocks = int(self.rows.block.max()) + 1
         sums = np.zeros((blocks, X.shape[1]))
-        np.add.at(sums, self.rows.block, (X - self.W @ (self.P @ WX)) * self.e[:, None])
+        np.add.at(sums, self.rows.block, (X - self._expand(self.P @ WX)) * self.e[:, None])
         robust = np.diag(C @ (sums.T @ sums) @ C)
         wider = np.sqrt(np.maximum(robust / np.maximum(np.diag(C), 1e-300), 1.0)) / scale
         step = C @ (X.T @ self.e - prior * values * scale)
@@ -121,7 +131,7 @@ class ScoreTests:
         base parameters.
         """
         X = np.hstack([self.whitened_columns(m) for m in effects])
-        WX = self.W.T @ X
+        WX = self._project(X)
         unit = np.where(
             np.isfinite(widths), widths, 1.0 / np.maximum(np.linalg.norm(X, axis=0), 1e-9)
         )
@@ -130,7 +140,7 @@ class ScoreTests:
             np.linalg.pinv(alone + np.diag((unit / widths) ** 2), hermitian=True)
         ) * np.outer(unit, unit)
         mean, followed = covariance @ (X.T @ self.e), self.P @ WX
-        seen = self.W @ followed  # P D P = P - P W'W P
+        seen = self._expand(followed)  # P D P = P - P W'W P
         held = without_negative_part(WX.T @ followed - seen.T @ seen)
         covariance = covariance + max(doubt - 1.0, 0.0) * covariance @ held @ covariance
         return mean, covariance, WX / self.unit[:, None]

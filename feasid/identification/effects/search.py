@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, Mask
 from feasid.identification.effects.corrected_log import CorrectedLog
 from feasid.identification.effects.gram import WIDTH, BlockGrams, GramSum, Places
 from feasid.identification.effects.table import Effect, EffectAt
@@ -28,6 +28,7 @@ from feasid.robot.joint_terms import RIPPLE
 
 MOST_ENTRIES = 12  #: Largest number of effects that enter.
 MOST_JUDGED = 8  #: Candidates of a round, the best first, whose certainty is computed.
+MOST_TOGETHER = 2048  #: Columns of candidates whose products are in memory at once.
 
 ALIKE = 0.9
 """An effect at another joint explains the log as well if it saves at least this share of the
@@ -80,83 +81,76 @@ class Candidate:
         ) if places else None  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
 class _Fold:
-    """Normal equations of all data but a fold, solved for the entered columns.
+    """Normal equations of all data but a fold, solved for the entered columns W.
 
-    A candidate's columns X leave X - W B behind the entered columns W, the residual e - W b.
+    A candidate's columns X leave X - W B behind W, the residual e - W b.
     """
 
-    left: GramSum  #: Of all other data.
-    held: GramSum  #: Of the fold itself.
-    blocks: Places  #: Of the fold.
-    cross: Array  #: Products of the entered columns with those of candidates, (use, columns).
-    solved: Array  #: [B, b], (use, columns + 1)
-    seen: Array  #: Products of the entered columns with them in the fold.
-    filled: Array  #: Products of all entered columns in the fold, times [B, b].
+    def __init__(self, grams: BlockGrams, use: Places, held: Mask) -> None:
+        self.use, self.blocks = use, held
+        self.other, self.held = grams.sum_over(~held), grams.sum_over(held)
+        self.b, self.inverse = grams.solve(use, self.other)
+        self.all = np.r_[use, grams.residual]
+        products = self.held.part(self.all, self.all)
+        self.seen, self.missed = products[:-1, :-1], products[:-1, -1] - products[:-1, :-1] @ self.b
+        #: Squared error of the fold without a candidate.
+        self.loss = float(products[-1, -1] - self.b @ (self.missed + products[:-1, -1]))
+
+    def coefficients(self, places: Places) -> tuple[Array, Array]:
+        """Coefficients of candidates with places (n, k), by the other data, (n, k), and how those
+        of the entered columns change, (n, use).
+        """
+        cross, missed = self._products(self.other, places)
+        B = _by_candidate(self.inverse @ cross, places)
+        S = self.other.within(places) - _by_candidate(cross, places).transpose(0, 2, 1) @ B
+        ridge = np.eye(places.shape[1]) / WIDTH**2
+        theta = np.asarray(np.linalg.solve(S + ridge, missed[..., None]), dtype=np.float64)
+        return theta[..., 0], -(B @ theta)[..., 0]
+
+    def changes(self, places: Places) -> Array:
+        """Changes of the fold's loss with candidates, (n,)."""
+        theta, moved = self.coefficients(places)
+        cross, missed = self._products(self.held, places)
+        along = (theta[:, None] @ _by_candidate(cross, places).transpose(0, 2, 1))[:, 0]
+        both = np.sum((theta[:, None] @ self.held.within(places))[:, 0] * theta, axis=1)
+        both += np.sum((2 * along + moved @ self.seen) * moved, axis=1)
+        return np.asarray(both - 2 * np.sum(missed * theta, axis=1) - 2 * moved @ self.missed)
+
+    def _products(self, gram: GramSum, places: Places) -> tuple[Array, Array]:
+        """Products of candidates' columns with entered ones, (use, n k), and with the residual of
+        the entered columns, (n, k).
+        """
+        products = gram.part(self.all, places.ravel())
+        return products[:-1], (products[-1] - self.b @ products[:-1]).reshape(places.shape)
+
+
+def _by_candidate(products: Array, places: Places) -> Array:
+    """Products with the columns of candidates, (use, n k), candidate by candidate (n, use, k)."""
+    return products.reshape(len(products), *places.shape).transpose(1, 0, 2)
 
 
 class _Folds:
     """Held-out errors of candidates in addition to the entered effects, fold by fold."""
 
-    def __init__(
-        self,
-        grams: BlockGrams,
-        effects: Sequence[EffectAt],
-        timed: bool,
-        candidates: Iterable[Group],
-    ) -> None:
+    def __init__(self, grams: BlockGrams, effects: Sequence[EffectAt], timed: bool) -> None:
         self.grams, fold = grams, grams.fold_of(timed)
-        self.use, total = np.r_[np.arange(grams.nb), grams.columns(effects)], grams.total
-        self.columns = np.unique(grams.columns([m for group in candidates for m in group]))
-        wide = np.r_[self.columns, grams.residual]
-        self.folds = []
-        for f in range(int(fold.max()) + 1):
-            held = grams.sum_over(fold == f)
-            left = total - held
-            M, right = grams.system(self.use, left)
-            cross = left.part(self.use, self.columns)
-            solved = np.asarray(np.linalg.solve(M, np.c_[cross, right]), dtype=np.float64)
-            seen, filled = held.part(self.use, wide), held.part(self.use, self.use) @ solved
-            blocks = np.flatnonzero(fold == f)
-            self.folds.append(_Fold(left, held, blocks, cross, solved, seen, filled))
-
-    def _coefficients(self, fold: _Fold, places: Places) -> Array:
-        """Coefficients of candidates with places (n, k), by all data but a fold, (n, k)."""
-        at = np.searchsorted(self.columns, places)
-        cross, solved = fold.cross[:, at], fold.solved[:, at]
-        S = fold.left.within(places) - np.einsum("una,unb->nab", cross, solved)
-        g = fold.left.part(places.ravel(), self.grams.residual).reshape(places.shape)
-        g = g - np.einsum("una,u->na", cross, fold.solved[:, -1])
-        ridge = np.eye(places.shape[1]) / WIDTH**2
-        return np.asarray(np.linalg.solve(S + ridge, g[:, :, None])[:, :, 0])
+        use = np.r_[np.arange(grams.nb), grams.columns(effects)]
+        self.folds = [_Fold(grams, use, fold == f) for f in range(int(fold.max()) + 1)]
 
     def savings(self, groups: Iterable[Group]) -> dict[Group, float]:
         """Share of the held-out loss that each group of effects saves."""
         by_size = dict[int, list[Group]]()
         for group in groups:
             by_size.setdefault(len(self.grams.columns(group)), []).append(group)
-        out = dict[Group, float]()
-        for alike in by_size.values():
-            # Held-out losses with each candidate's columns and without any.
-            places = np.array([self.grams.columns(group) for group in alike])
-            at, residual = np.searchsorted(self.columns, places), self.grams.residual
-            new, old = np.zeros(len(places)), 0.0
-            for fold in self.folds:
-                th = self._coefficients(fold, places)
-                B, b = fold.solved[:, at], fold.solved[:, -1]
-                both = np.einsum("una,unb->nab", B, fold.seen[:, at])
-                Z = fold.held.within(places) - both - both.transpose(0, 2, 1)
-                Z += np.einsum("una,unb->nab", B, fold.filled[:, at])
-                z = fold.held.part(places.ravel(), residual).reshape(places.shape)
-                z = z - np.einsum("una,u->na", B, fold.seen[:, -1] - fold.filled[:, -1])
-                z -= np.einsum("una,u->na", fold.seen[:, at], b)
-                loss = fold.held.part(residual, residual)[0, 0]
-                loss += b @ (fold.filled[:, -1] - 2 * fold.seen[:, -1])
-                old += loss
-                new += loss - 2 * np.sum(z * th, axis=1) + np.einsum("na,nab,nb->n", th, Z, th)
-            shares = 1.0 - new / old if old > 0 else np.zeros(len(new))
-            out.update(zip(alike, shares.tolist(), strict=True))
+        out, total = dict[Group, float](), sum(fold.loss for fold in self.folds)
+        for size, alike in by_size.items():
+            few = max(1, MOST_TOGETHER // size)
+            for some in (alike[k : k + few] for k in range(0, len(alike), few)):
+                places = np.array([self.grams.columns(group) for group in some])
+                change = np.sum([fold.changes(places) for fold in self.folds], axis=0)
+                shares = -change / total if total > 0 else np.zeros(len(some))
+                out.update(zip(some, shares.tolist(), strict=True))
         return out
 
     def gain(self, group: Group) -> Gain:
@@ -170,14 +164,14 @@ class _Folds:
     def _held_out(self, group: Group) -> HeldOut:
         squared = np.zeros((self.grams.count, len(self.grams.joints)))
         places = self.grams.columns(group)
-        at = np.searchsorted(self.columns, places)
         for fold in self.folds:
             full = np.zeros(self.grams.size)
-            full[self.use] = fold.solved[:, -1]
+            full[fold.use] = fold.b
             if group:
-                full[places] = self._coefficients(fold, places[None])[0]
-                full[self.use] -= fold.solved[:, at] @ full[places]
-            squared[fold.blocks] = self.grams.squared(full, fold.blocks)
+                theta, moved = fold.coefficients(places[None])
+                full[places] = theta[0]
+                full[fold.use] += moved[0]
+            squared[fold.blocks] = self.grams.squared(full)[fold.blocks]
         return HeldOut(squared)
 
 
@@ -204,7 +198,7 @@ class EffectSearch:
         if not grams.items:
             return None
         grams.weigh(())
-        folds = _Folds(grams, (), False, [(m,) for m in grams.items])
+        folds = _Folds(grams, (), False)
         saved = folds.savings((m,) for m in grams.items)
         best = max(grams.items, key=lambda m: saved[m,] * credit(m))
         gain = folds.gain((best,))
@@ -271,7 +265,7 @@ class EffectSearch:
         every = [*self._candidates()]
         offered = {t: [g for g in every if g[0].effect.timed is t] for t in (False, True)}
         measured = {(m.effect.instead_of, m.joint) for m in self.grams.items}
-        folds = {t: _Folds(self.grams, self.effects, t, own) for t, own in offered.items()}
+        folds = {t: _Folds(self.grams, self.effects, t) for t, own in offered.items() if own}
 
         def scores(timed: bool, groups: Sequence[Group]) -> list[tuple[float, Group]]:
             """What each saves, with less for what no fit models and for further coefficients."""
@@ -282,7 +276,7 @@ class EffectSearch:
                 out.append((share * saved * SIMPLE ** (len(self.grams.columns(group)) - 1), group))
             return out
 
-        ranked = (entry for timed, own in offered.items() for entry in scores(timed, own))
+        ranked = (entry for timed in folds for entry in scores(timed, offered[timed]))
         left = sorted(ranked, key=lambda entry: entry[0])
         for _ in range(min(MOST_JUDGED, len(left))):
             saved, group = left.pop()

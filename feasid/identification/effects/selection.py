@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
@@ -44,9 +45,10 @@ LEAST_WARMING = 2.0
 """Change of a temperature [K] from which its effect is searched: sensors count whole degrees, and a
 slope over less is no statement about a robot that warms up by thirty."""
 
-WAVES = 2
-"""Number of ripples per joint, the strongest of its unfiltered residual, that are searched at all
-joints: those of one robot often have equal gears."""
+WAVES, MOST_WAVES = 2, 14
+"""Number of ripples per joint, the strongest of its unfiltered residual, that are searched, and of
+those that most joints have, which are searched at all: joints of one robot often have equal gears.
+All waves at all joints would make candidates grow with the square of the joints."""
 
 DEFAULT_WORDS = ("sqrt", "load", "weight", "stribeck", "direction", "spring", "ripple")
 """Joint terms that are searched in any log: all but gravity compensators, whose sine and cosine
@@ -296,9 +298,11 @@ def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]
             lacking = [j for j in joints if not effect.known(have[robot.joints[j]])]
             out += [EffectAt(effect.name, j) for j in lacking]
     turning = [j for j in joints if robot.bodies[j].motion[:3].any()]
-    strongest = {n for j in turning for n in strongest_harmonics(trial.rows, j, trial.beta, WAVES)}
+    strongest = {j: strongest_harmonics(trial.rows, j, trial.beta, WAVES) for j in turning}
+    common = Counter(n for numbers in strongest.values() for n in numbers).most_common(MOST_WAVES)
     for j in (j for j in turning if not have[robot.joints[j]] & {*RIPPLE}):
-        out += [EffectAt("ripple", j, float(n)) for n in sorted(strongest)]
+        numbers = {*strongest[j], *(n for n, _ in common)}
+        out += [EffectAt("ripple", j, float(n)) for n in sorted(numbers)]
     if len(joints) <= MOST_FEATURES:
         out += [EffectAt(kind, j) for kind in ("elastic", "backlash") for j in joints]
     return out

@@ -117,7 +117,7 @@ class Around:
 
 
 ColumnsOf = Callable[[Around], Array]
-"""Columns (k, dof, M) of an effect in a run."""
+"""Columns of an effect in a run: (k, M) in the rows of its joint alone, or (k, dof, M)."""
 
 
 @dataclass(frozen=True)
@@ -180,27 +180,21 @@ def cold_friction(run: Run, robot: Robot, at: EffectAt) -> Array:
 
 def delay_columns(around: Around) -> Array:
     """Torques that are late, of one joint or of all."""
-    out = np.zeros((1, *around.part.slope.shape))
-    own = slice(None) if around.at.joint < 0 else around.at.joint
-    out[0, own] = -around.part.slope[own]
-    return out
+    slope = around.part.slope
+    return -slope[None] if around.at.joint < 0 else -slope[[around.at.joint]]
 
 
 def gain_columns(around: Around) -> Array:
     """The torque of a joint itself."""
-    out, j = np.zeros((1, *around.part.slope.shape)), around.at.joint
-    out[0, j] = around.beta[around.rows.supports[j]] @ around.part.filtered[j][:-1]
-    return out
+    j = around.at.joint
+    return np.asarray(around.beta[around.rows.supports[j]] @ around.part.filtered[j][:-1])[None]
 
 
 def of_joint(function: Callable[[Around], Iterable[Array]]) -> ColumnsOf:
     """Columns at one joint by functions (N,) of its motion at all samples."""
 
     def columns(around: Around) -> Array:
-        signals = np.stack([*function(around)])
-        out = np.zeros((len(signals), *around.part.slope.shape))
-        out[:, around.at.joint] = around.part.filter_signal(np.ascontiguousarray(signals))
-        return out
+        return around.part.filter_signal(np.stack([*function(around)]))
 
     return columns
 
@@ -419,13 +413,28 @@ USUAL = {"tilt": 0.3 / DEGREES, "zero": 0.3 / DEGREES, "gain": 0.02, "delay": 0.
 """Standard deviations of common errors [rad, rad or m, share, samples]."""
 
 
-def columns_of(rows: Rows, at: EffectAt, model: Robot, beta: Array, gravity: Array) -> Array:
-    """Columns of an effect around a fitted model with base parameters beta, (rows, size).
+def columns_by_joint(
+    rows: Rows, at: EffectAt, model: Robot, beta: Array, gravity: Array
+) -> dict[int, Array]:
+    """Columns of an effect around a fitted model with base parameters beta: by joint whose rows it
+    changes, (rows of a joint, size).
 
     `gravity`: of the description, (3,).
     """
     around = (Around(rows, part, at, model, beta, gravity) for part in rows.parts)
-    return rows.stack([at.effect.columns(place) for place in around])
+    every = np.concatenate([at.effect.columns(place) for place in around], axis=-1)
+    if every.ndim == 2:
+        return {at.joint: every.T}
+    return {j: every[:, j].T for j in rows.joints if every[:, j].any()}
+
+
+def columns_of(rows: Rows, at: EffectAt, model: Robot, beta: Array, gravity: Array) -> Array:
+    """The same in all rows, (rows, size)."""
+    by_joint = columns_by_joint(rows, at, model, beta, gravity)
+    out = np.zeros((len(rows.joints), len(rows) // len(rows.joints), at.effect.size))
+    for j, columns in by_joint.items():
+        out[rows.joints.index(j)] = columns
+    return out.reshape(len(rows), -1)
 
 
 # -- what columns need of the rows of a log, besides the rows themselves --------------------------

@@ -331,15 +331,19 @@ class Rows:
         return np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
 
     @cached_property
-    def regressor(self) -> Array:
-        """All columns, shape (rows, nb)."""
-        out = np.zeros((len(self), len(self.base_columns)))
-        # A view: rows of joint k follow those of joint k - 1.
-        by_joint = out.reshape(len(self.joints), -1, out.shape[1])
-        for k, j in enumerate(self.joints):
-            columns = np.concatenate([p.filtered[j][:-1] for p in self.parts], axis=1)
-            by_joint[k][:, self.supports[j]] = columns.T
-        return out
+    def regressors(self) -> dict[int, Array]:
+        """By joint its columns, those of `supports`, shape (M, k)."""
+        filtered = {j: [p.filtered[j][:-1].T for p in self.parts] for j in self.joints}
+        return {j: np.concatenate(columns) for j, columns in filtered.items()}
+
+    def by_joint(self, values: Array) -> dict[int, Array]:
+        """Values of all rows (rows, ...) by joint, shape (M, ...)."""
+        return dict(zip(self.joints, np.split(values, len(self.joints)), strict=True))
+
+    def predict(self, beta: Array) -> Array:
+        """Filtered torques with base parameters (nb,) or (nb, k), shape (rows,) or (rows, k)."""
+        pairs = self.regressors.items()
+        return np.concatenate([columns @ beta[self.supports[j]] for j, columns in pairs])
 
     @cached_property
     def squared_slowness(self) -> Array:
