@@ -39,6 +39,7 @@ from feasid.logs.table import HEADER_UNITS, join_header_units
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import CandidateTerms
 
@@ -164,9 +165,13 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
 
 def _scale_findings(search: AdviceSearch, found: Sequence[Finding]) -> list[Finding]:
     """Torques that are a multiple of the description's, if there is no other finding about them."""
-    if search.trial is None or any(f.code == "scale" for f in found):
+    if any(f.code == "scale" for f in found):
         return []
-    note = scale_note(search.trial.reduced, search.trial.base, search.options.get("units"))
+    try:
+        log, base = _reduce_as_fit(search.log, search.robot, search.options)
+    except FeasidError:
+        return []
+    note = scale_note(log, base, search.options.get("units"))
     if note is None:
         return []
     joints, numbers = tuple(note.values["joints"]), {"factor": note.values["factor"]}
@@ -313,21 +318,27 @@ class AdviceSearch:
         return robot, options, trial, _error_reduction(self.trial, trial, rows_only)
 
 
-def _prepare_trial(
+def _reduce_as_fit(
     log: Recording, robot: Robot, options: Mapping[str, Any]
-) -> CrossValidation | None:
-    """The log as a fit reads it, with the terms that a fit adds; None when it cannot be fitted."""
+) -> tuple[Reduced, BaseParameters]:
+    """The log as a fit reads it, with the terms that a fit adds."""
     reading: dict[str, Any] = select_options(LogOptions, options)
     if reading.get("filtering") == "signals" or reading.get("cutoff") is False:
         kept = {*select_options(ReadOptions, reading), *KEPT}
         reading = {name: value for name, value in reading.items() if name in kept}
+    base, _ = base_with_terms(robot, [log], offer=CandidateTerms(()))
+    work = LogTask(log, {**reading, "filtering": "equations"})
+    return reduce_tasks([work], base, keep=True), base
+
+
+def _prepare_trial(
+    log: Recording, robot: Robot, options: Mapping[str, Any]
+) -> CrossValidation | None:
+    """Models of the log as a fit reads it; None when it cannot be fitted."""
     try:
-        base, _ = base_with_terms(robot, [log], offer=CandidateTerms(()))
-        work = LogTask(log, {**reading, "filtering": "equations"})
-        reduced = reduce_tasks([work], base, keep=True)
+        reduced, base = _reduce_as_fit(log, robot, options)
         reduced = reduced.with_shifted_torques(find_delay(reduced).value)
-        estimator = Estimator(base, feasible_set(base.robot)).for_comparison()
-        trial = estimator.cross_validate(reduced)
+        trial = Estimator(base, feasible_set(base.robot)).for_comparison().cross_validate(reduced)
     except FeasidError:
         return None
     return trial if len(trial.folds_with_rows) >= MIN_FOLDS else None

@@ -250,8 +250,9 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
     found = []
     suspects, bounded = _factor_mistakes(judged.samples), True
     if judged.cost >= floor:  # else nothing but a factor can lower J by so much
-        gravity = chain(suspects, _gravity_mistakes(judged.samples))
-        suspects = gravity if units_only else _tried_mistakes(judged)
+        few = judged.samples.robot.dof <= MOST_JOINTS
+        gravity = _gravity_mistakes(judged.samples) if few else ()
+        suspects = chain(suspects, gravity) if units_only else _tried_mistakes(judged)
     for finding, samples in suspects:
         enough = judged.cost - (0.0 if finding.code == "scale" else LEAST_FALL)
         if bounded and samples.tau is judged.samples.tau:
