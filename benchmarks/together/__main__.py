@@ -1,6 +1,7 @@
 """The covering array and random triples of options, and where each row ends.
 
-    python -m benchmarks.together --anew                       # after a new option or act
+    python -m benchmarks.together --anew                       # another covering array
+    python -m benchmarks.together --more                       # rows of a new option or act
     python -m benchmarks.together --triples 500 [--seed N] [--array] [--acts store,fleet]
 
 A row ends right, in doubt, refused by a name, or in one of the ways that must not be: wrong
@@ -72,6 +73,7 @@ def main(argv=None):
         "python -m benchmarks.together", description=__doc__, formatter_class=raw
     )
     parser.add_argument("--anew", action="store_true", help="write the covering array anew")
+    parser.add_argument("--more", action="store_true", help="add rows for pairs without any")
     parser.add_argument("--array", action="store_true", help="run the covering array")
     parser.add_argument("--acts", default="", help="only rows of the array with these acts")
     parser.add_argument("--triples", type=int, default=0, help="rows of three options at once")
@@ -79,8 +81,9 @@ def main(argv=None):
     parser.add_argument("--ends", type=Path, help="file of rows that were run")
     parser.add_argument("--write", action="store_true", help="put the count into docs/faults.md")
     given = parser.parse_args(argv)
-    if given.anew:
-        ARRAY.write_text("".join(f"{row}\n" for row in covering_array()))
+    if given.anew or given.more:
+        rows = covering_array(() if given.anew else read_array())
+        ARRAY.write_text("".join(f"{row}\n" for row in rows))
     seed = int(np.random.SeedSequence().entropy % 10**6) if given.seed is None else given.seed
     acts = given.acts.split(",") if given.acts else ()
     array = [row for row in read_array() if given.array and (not acts or row.act in acts)]

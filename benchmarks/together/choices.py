@@ -499,7 +499,7 @@ def is_taken(choice, robot, log):
         "elastic": robot == "elastic",
         "passive": robot in ("serial", "rotors") and not commands,
         "friction": not commands or choice.label != "friction:none",
-        "drive_inertia": not commands,
+        **dict.fromkeys(("delay", "drive_inertia", "couplings"), not commands),
     }
     return needs.get(option, True)
 

@@ -133,20 +133,19 @@ TRIED = 30
 """Sets of options of which the best is taken for a row."""
 
 
-def covering_array(seed=0):
+def covering_array(rows=(), seed=0):
     """Rows, as few as there are, in which every two of `wanted_pairs` meet.
 
     Options of different groups share a row, up to `OPTIONS` of them, so that there are fewer rows
-    than values times acts. Where a value is refused, it stands alone.
+    than values times acts. Where a value is refused, it stands alone. `rows` come first.
     """
-    rng, left, rows = random.Random(seed), wanted_pairs(), []
-    worlds = sorted(WORLDS)
+    rng, left, more, worlds = random.Random(seed), {*uncovered(rows)}, [], sorted(WORLDS)
 
     def add(some):
         """Of some rows the one with most of the pairs that are left."""
         rng.shuffle(some)
-        rows.append(max(some, key=lambda row: len(pairs(row) & left)))
-        left.difference_update(pairs(rows[-1]))
+        more.append(max(some, key=lambda row: len(pairs(row) & left)))
+        left.difference_update(pairs(more[-1]))
 
     for act in ACTS:
         while missing := [c for c in CHOICES if (c.label, act) in left]:
@@ -161,8 +160,8 @@ def covering_array(seed=0):
         label, _ = min(left)
         labels = (label,) if label in BY_LABEL else ("default",)
         add([Row(labels, *world, act) for world in worlds for act in ACTS])
-    rng.shuffle(rows)
-    return rows
+    rng.shuffle(more)
+    return [*rows, *more]
 
 
 OPTIONS = 3

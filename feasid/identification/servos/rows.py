@@ -179,7 +179,7 @@ class ServoRows:
         seconds = sum(len(s.run) / s.run.rate for s in stretches)
         if seconds < LEAST_SECONDS:
             raise NotEnoughDataError(
-                f"the log has {seconds:.1f} s of motion, and gains need {LEAST_SECONDS:g} s: "
+                f"the log has {seconds:.4g} s of motion, and gains need {LEAST_SECONDS:g} s: "
                 "record longer"
             )
         runs = [
