@@ -90,6 +90,12 @@ def command(words):
 REFUSED = 2  #: Exit status of a command that refuses its input.
 
 
+def counted(reduced):
+    """Reduced data that count rows by integers."""
+    strata = tuple(replace(x, counts=x.counts.astype(int)) for x in reduced.strata)
+    return replace(reduced, strata=strata)
+
+
 def far_store(s):
     """A store with a record of a day beyond the calendar."""
     import pyarrow as pa
@@ -162,6 +168,7 @@ LOGS = [
     ("one of these reduced data has filtered equations", lambda s: s.reduced
      + s.reduced.compact()),
     ("have no slopes of torques", lambda s: s.reduced.compact().with_shifted_torques(0.1)),
+    ("counts of row 0 is damaged", lambda s: f.Reduced.from_bytes(counted(s.reduced).to_bytes())),
     ("is not a file of reduced data", lambda s: f.Reduced.load(s.path)),
 ]  # fmt: skip
 """Logs: rows, columns, times, units, and data that were reduced."""

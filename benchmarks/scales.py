@@ -191,7 +191,7 @@ def single(group, name):
 
 def growth(costs):
     """By number of joints, samples or logs: seconds and memory, and their powers of the number."""
-    listed = ", ".join(f"{n}: {s:.2g} s, {m:.2g} MB" for n, (s, m) in costs.items())
+    listed = ", ".join(f"{n}: {s:.1f} s and {m:.0f} MB" for n, (s, m) in costs.items())
     large = [n for n in costs if n >= max(costs) / 4]
     slopes = [np.polyfit(np.log(large), np.log([costs[n][k] for n in large]), 1)[0] for k in (0, 1)]
     powers = "time grows as its power {:.2f}, memory as its power {:.2f}".format(*slopes)

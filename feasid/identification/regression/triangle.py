@@ -316,9 +316,8 @@ class Reduced:
                 if support and not (min(support) >= 0 and max(support) < len(reduced.columns)):
                     raise ValueError(f"support of row {r} is damaged")
                 if reduced.strata:
-                    _require_shapes(
-                        f"row {r}", vars(reduced.strata[r]), vars(folds.Strata.empty(size))
-                    )
+                    needed = vars(folds.Strata.empty(size))
+                    _require_shapes(f"row {r}", vars(reduced.strata[r]), needed)
             return reduced
         except SecurityError as error:
             raise SecurityError(f"{name}: {error}", path=name) from error
@@ -407,9 +406,10 @@ KNOWN = kinds(Reduced, folds.Strata)
 
 
 def _require_shapes(what: str, arrays: Mapping[str, Any], like: Mapping[str, Array]) -> None:
-    """Refuse arrays of another shape than those of `like`, or with numbers that cannot be."""
+    """Refuse arrays of other shapes or kinds than those of `like`, or with what is no number."""
     for name, expected in like.items():
-        if arrays[name].shape != expected.shape or not np.isfinite(arrays[name]).all():
+        x = arrays[name]
+        if (x.shape, x.dtype) != (expected.shape, expected.dtype) or not np.isfinite(x).all():
             raise ValueError(f"{name} of {what} is damaged")
 
 
