@@ -97,8 +97,8 @@ class Command(NamedTuple):
         for add in self.run.parts:  # type: ignore[attr-defined]
             add(parser)
         if self.name != "completion":  # prints a script for shells
-            told = "print JSON on stdout and everything else on stderr"
-            parser.add_argument("--json", action="store_true", help=told)
+            text = "print JSON on stdout and everything else on stderr"
+            parser.add_argument("--json", action="store_true", help=text)
 
 
 def load_command(name: str) -> Command:
@@ -159,10 +159,10 @@ def _run_command(argv: list[str], written: Journal) -> int:
     except KeyboardInterrupt as error:
         number: int = error.args[0] if isinstance(error, Terminated) else signal.SIGINT
         files = written.files()
-        kept = f"written before, whole: {', '.join(files)}" if files else "nothing was written"
+        outcome = f"written before, whole: {', '.join(files)}" if files else "nothing was written"
         word = "interrupted" if number == signal.SIGINT else "terminated"
         with suppress(OSError):  # the terminal may be closed
-            print(f"\nfeasid: {word}; {kept}", file=sys.stderr)
+            print(f"\nfeasid: {word}; {outcome}", file=sys.stderr)
         return 128 + number
 
 

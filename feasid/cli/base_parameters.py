@@ -58,9 +58,9 @@ def run(arguments: argparse.Namespace) -> Answer:
         robot = robot.with_joint_terms(friction, arguments.drive_inertia)
     if arguments.experiment or arguments.use:
         return _print_missing_combinations(robot, arguments)
-    asked = ["static"] if arguments.static else []
-    asked += [f"{k}={','.join(v)}" for k in ("measured", "held") if (v := getattr(arguments, k))]
-    base = _base_of_experiment(robot, asked, arguments)
+    words = ["static"] if arguments.static else []
+    words += [f"{k}={','.join(v)}" for k in ("measured", "held") if (v := getattr(arguments, k))]
+    base = _base_of_experiment(robot, words, arguments)
     factors: list[str] = []  # what positions and commands determine, and what has to be weighed
     if arguments.servos:
         from feasid.identification.servos.prior import describe_factors
@@ -95,9 +95,9 @@ def _base_of_experiment(
     robot: Robot, words: list[str], arguments: argparse.Namespace
 ) -> BaseParameters:
     """Base parameters of an experiment in words."""
-    asked, order = Experiment.parse(words), arguments.order
-    return base_parameters(robot, measured=asked.measured, held=asked.held, static=asked.static,
-                           gravity=asked.gravity,
+    experiment, order = Experiment.parse(words), arguments.order
+    return base_parameters(robot, measured=experiment.measured, held=experiment.held,
+                           static=experiment.static, gravity=experiment.gravity,
                            order=order if order in ("left", "paper") else order.split(","),
                            snap=None if arguments.literal else "file")  # fmt: skip
 

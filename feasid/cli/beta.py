@@ -99,13 +99,13 @@ def read_beta(path: str) -> pd.Series[float]:
 
 def with_terms(robot: Robot, names: Iterable[tuple[str, str]]) -> Robot:
     """The robot with the joint terms that are named, by owner and symbol."""
-    own: dict[str, set[str]] = {}
+    terms: dict[str, set[str]] = {}
     for owner, symbol in names:
-        own.setdefault(owner, set()).add(symbol)
+        terms.setdefault(owner, set()).add(symbol)
     drives: list[Drive] = []
     load = None
     for body in robot.bodies:
-        has = own.get(body.name, set())
+        has = terms.get(body.name, set())
         words = [word for word, symbols in FRICTION.items() if has.issuperset(symbols)]
         some = robot.with_joint_terms(words, "Ia" in has, joints=[body.joint])
         drives += some.drives
@@ -134,9 +134,9 @@ def find_matching_base(robot: Robot, values: pd.Series[float]) -> BaseParameters
         if len(base.K) == len(values):
             return base
         sizes.append(len(base.K))
-    _, plain, *more = sizes
+    _, as_described, *more = sizes
     raise InputError(
-        f"{len(values)} values do not fit {robot.name}, which has {plain} base parameters, "
+        f"{len(values)} values do not fit {robot.name}, which has {as_described} base parameters, "
         f"{more[0]} with friction, {more[1]} with drive inertia, too, {more[2]} with that alone; "
         "feasid base-parameters lists them"
     )

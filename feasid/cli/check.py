@@ -113,12 +113,12 @@ def expand_patterns(patterns: Iterable[str]) -> list[str]:
     paths: list[str] = []
     for pattern in patterns:
         if os.path.exists(pattern) or not glob.has_magic(pattern):
-            found = [pattern]
+            matches = [pattern]
         else:
-            found = sorted(glob.glob(pattern, recursive=True))
-            if not found:
+            matches = sorted(glob.glob(pattern, recursive=True))
+            if not matches:
                 raise InputError(f"no file matches {pattern!r}", path=pattern)
-        paths += [p for p in found if p not in paths]
+        paths += [p for p in matches if p not in paths]
     return paths
 
 
@@ -131,22 +131,22 @@ def _judge_bodies(arguments: argparse.Namespace) -> Answer:
     if others or arguments.format not in ("text", "json"):
         name = others[0] if others else f"format {arguments.format}"
         raise InputError(f"--{name} applies to links: it has no effect with --bodies")
-    statuses, told = set(), []
+    statuses, answers = set(), []
     for path in expand_patterns(arguments.files):
         try:
             verdict = check(load_robot(path, model=arguments.model or ""))
         except FeasidError as error:
             print(f"{path}: {error}", file=sys.stderr)
             statuses.add("error")
-            told.append({"path": path, "status": "error", "error": str(error)})
+            answers.append({"path": path, "status": "error", "error": str(error)})
         else:
             statuses.add(verdict.status)
-            said = verdict.explain()
-            told.append({"path": path, "status": verdict.status, "explained": said})
+            explanation = verdict.explain()
+            answers.append({"path": path, "status": verdict.status, "explained": explanation})
             if not (arguments.quiet and verdict.feasible):
-                print(f"{path}, moving bodies: {said}")
+                print(f"{path}, moving bodies: {explanation}")
     status = EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
-    return status, lambda: {"bodies": True, "files": told}
+    return status, lambda: {"bodies": True, "files": answers}
 
 
 def _status_word(result: FileCheck | FeasidError, arguments: argparse.Namespace) -> str:
@@ -173,10 +173,10 @@ def _print_text(results: Results, arguments: argparse.Namespace) -> None:
             reduced = _describe_lost_freedom(path, result)
             print("\n".join([headline, *([f"  {reduced}"] if reduced else []), *others]))
             if arguments.control:
-                whole = _check_whole_robot(path)
-                lines: Iterable[str] = [f"control: not judged: {whole}"]
-                if not isinstance(whole, FeasidError):
-                    lines = whole.lines(len(result.infeasible), len(result.weightless))
+                verdict = _check_whole_robot(path)
+                lines: Iterable[str] = [f"control: not judged: {verdict}"]
+                if not isinstance(verdict, FeasidError):
+                    lines = verdict.lines(len(result.infeasible), len(result.weightless))
                 print("\n".join(f"  {line}" for line in lines))
     if len(results) > 1:
         parts = [f"{n} {'in error' if s == 'error' else s}" for s, n in sorted(counts.items())]
@@ -256,9 +256,9 @@ def run_compare(arguments: argparse.Namespace) -> Answer:
 
     models = arguments.model if len(arguments.model) > 1 else "".join(arguments.model)
     tolerance = read_parameters(arguments, COMPARE, "tolerance")
-    found = compare(arguments.a, arguments.b, model=models, **tolerance)
-    print_display(replace(found.display(), more=""))
-    for row in found.rows if arguments.all else ():
+    comparison = compare(arguments.a, arguments.b, model=models, **tolerance)
+    print_display(replace(comparison.display(), more=""))
+    for row in comparison.rows if arguments.all else ():
         off = f"{100 * row.relative:.2g} %"
         print(f"{row.a:12.5g}  {row.b:12.5g}  {off:>8}  {row.expression}")
-    return 0 if found.equivalent else 1, found.to_dict
+    return 0 if comparison.equivalent else 1, comparison.to_dict

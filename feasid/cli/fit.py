@@ -106,11 +106,11 @@ def run(arguments: argparse.Namespace) -> Answer:
         print(f"\n{result.ranges().explain()}")
 
     def data() -> dict[str, Any]:
-        told = fit_as_data(result)
-        told["errors"] |= {} if errors is None else {"test": errors_as_data(errors)}
-        told["quality"] = {"level": result.quality.level, "reasons": result.quality.reasons}
-        told["uses"] = result.uses.reset_index().to_dict("records")
-        return told | ({"ranges": ranges_as_data(result.ranges())} if arguments.ranges else {})
+        answer = fit_as_data(result)
+        answer["errors"] |= {} if errors is None else {"test": errors_as_data(errors)}
+        answer["quality"] = {"level": result.quality.level, "reasons": result.quality.reasons}
+        answer["uses"] = result.uses.reset_index().to_dict("records")
+        return answer | ({"ranges": ranges_as_data(result.ranges())} if arguments.ranges else {})
 
     useless = reason_not_to_write(result.quality)
     if useless and not arguments.force:
@@ -128,8 +128,8 @@ def _write_results(
         written = result.write(arguments.out, test=test, force=True, **how)
         print(f"\n{spell_as_arguments(str(written))}")
         for client in arguments.verify_with or ():
-            seen = result.verify(arguments.out, client, test).loc["all"]
-            print(f"{client} reads it: error {100 * seen[client]:.2f}%")
+            errors = result.verify(arguments.out, client, test).loc["all"]
+            print(f"{client} reads it: error {100 * errors[client]:.2f}%")
     if arguments.parameters:
         content = result.base_table.to_csv(float_format="%.17g").encode()
         write_atomically(arguments.parameters, content, overwrite=arguments.overwrite)

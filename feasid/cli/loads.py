@@ -62,16 +62,16 @@ def run_payload(arguments: argparse.Namespace) -> Answer:
             raise InputError("--sensor takes one log")
         log, channels = arguments.loaded[0], arguments.sensor.split(",")
         options |= read_parameters(arguments, WRIST, "calibration")
-        found = payload_from_wrench(log, robot, channels=channels, body=arguments.body, **options)
+        load = payload_from_wrench(log, robot, channels=channels, body=arguments.body, **options)
     else:
         logs = open_sources(arguments.loaded), open_sources(arguments.without)
-        found = payload(*logs, robot, body=arguments.body, **options)
-    values = {name: getattr(found, name) for name in FOUND}
-    if found.sensor is not None:
-        values["sensor"] = vars(found.sensor)
-    print(found)  # also where a controller does not get it
+        load = payload(*logs, robot, body=arguments.body, **options)
+    values = {name: getattr(load, name) for name in FOUND}
+    if load.sensor is not None:
+        values["sensor"] = vars(load.sensor)
+    print(load)  # also where a controller does not get it
     if arguments.controller:
-        converted = found.to(arguments.controller, force=arguments.force)
+        converted = load.to(arguments.controller, force=arguments.force)
         values["controller"] = dict(converted.values)
         print(converted)
     _write_json(arguments, values)
@@ -118,7 +118,7 @@ def run_torque_constants(arguments: argparse.Namespace) -> Answer:
     from feasid.identification.regression.reduce import open_sources
 
     robot = read_robot(arguments)
-    found = torque_constants(
+    estimate = torque_constants(
         open_sources(arguments.logs),
         robot,
         loaded=open_sources(arguments.loaded) if arguments.loaded else None,
@@ -126,15 +126,15 @@ def run_torque_constants(arguments: argparse.Namespace) -> Answer:
         body=arguments.body or body,
         **options,
     )
-    print(spell_as_arguments(str(found)))
-    _write_json(arguments, found.units)
-    if found.units:
-        units = {column: float(f"{k:.6g}") for column, k in found.units.items()}
+    print(spell_as_arguments(str(estimate)))
+    _write_json(arguments, estimate.units)
+    if estimate.units:
+        units = {column: float(f"{k:.6g}") for column, k in estimate.units.items()}
         print(f"fit these logs with {as_arguments({'units': units})}")
-    rows = zip(found.joints, found.constants, found.deviations, strict=True)
+    rows = zip(estimate.joints, estimate.constants, estimate.deviations, strict=True)
     return 0, lambda: {
         "constants": [{"joint": j, "constant": k, "deviation": s} for j, k, s in rows],
-        "units": found.units,
+        "units": estimate.units,
     }
 
 

@@ -85,8 +85,8 @@ class Parser(argparse.ArgumentParser):
         wrong = next((flag for flag in self._typed if flag not in known and flag != "--"), "")
         if wrong and wrong not in message:
             message = f"unrecognized arguments: {wrong}"
-        said = f"{self.prog}: error: {message}{did_you_mean(wrong, known) if wrong else ''}"
-        self.exit(2, f"{said}\n{self.prog} --help lists the arguments\n")
+        text = f"{self.prog}: error: {message}{did_you_mean(wrong, known) if wrong else ''}"
+        self.exit(2, f"{text}\n{self.prog} --help lists the arguments\n")
 
 
 Part: TypeAlias = Callable[[argparse.ArgumentParser], object]

@@ -180,9 +180,9 @@ TYPED = {r"True or False": "yes or no", "True": "yes", "False": "no", "None": "n
 def spell_error(message: str, words: Sequence[str]) -> str:
     """An error's message about an argument and its values as they are typed, of these words."""
     text = spell_as_arguments(message)
-    name, space, rest = text.partition(" ")
+    name, space, sentence = text.partition(" ")
     if any(word.partition("=")[0] == argument_name(name) for word in words):
-        text = f"{argument_name(name)}{space}{rest}"
+        text = f"{argument_name(name)}{space}{sentence}"
     for value, typed in TYPED.items() if text.startswith("--") else ():
         text = re.sub(rf"(?<!['\w]){value}(?!['\w])", typed, text)
     return text

@@ -52,5 +52,5 @@ def refuse_robot(arguments: argparse.Namespace, without: str) -> None:
     names = ["robot", *NAMES.split()]
     if without != "--robot":  # files have models, too
         names.remove("model")
-    if given := [argument_name(name) for name in names if getattr(arguments, name)]:
-        raise InputError(f"{', '.join(given)} would be ignored without {without}")
+    if typed := [argument_name(name) for name in names if getattr(arguments, name)]:
+        raise InputError(f"{', '.join(typed)} would be ignored without {without}")

@@ -60,12 +60,12 @@ def run_show(arguments: argparse.Namespace) -> Answer:
 def run_errors(arguments: argparse.Namespace) -> Answer:
     """Relative torque errors of a saved fit on logs, per joint and over all of them."""
     model = _load(arguments.model)
-    found = {log: model.errors(log) for log in arguments.logs}
+    errors_by_log = {log: model.errors(log) for log in arguments.logs}
     import pandas as pd
 
-    table = 100 * pd.DataFrame({"fitted": model.relative_error, **found}).rename_axis(None)
+    table = 100 * pd.DataFrame({"fitted": model.relative_error, **errors_by_log}).rename_axis(None)
     print(table.to_string(float_format="{:.2f}%".format))
-    for log, errors in found.items():
+    for log, errors in errors_by_log.items():
         leakage = errors.attrs.get("leakage")
         for text in (*([leakage] if leakage else []), *errors.attrs.get("notes", ())):
             print(f"{log}: {text}")
@@ -75,7 +75,7 @@ def run_errors(arguments: argparse.Namespace) -> Answer:
 
         compared, notes = compare_sources(model, open_sources(arguments.logs))
         print("\n".join(["", *([] if compared is None else [str(compared)]), *map(str, notes)]))
-    return 0, lambda: {"errors": {log: errors_as_data(e) for log, e in found.items()}}
+    return 0, lambda: {"errors": {log: errors_as_data(e) for log, e in errors_by_log.items()}}
 
 
 @takes(
@@ -92,8 +92,8 @@ def run_predict(arguments: argparse.Namespace) -> Answer:
     content = torques.to_csv(index_label="row", float_format="%.9g").encode()
     write_atomically(out, content, overwrite=arguments.overwrite)
     columns = list(torques.columns)
-    said = [f"wrote {out}: {len(torques)} rows of {', '.join(columns)}", *torques.attrs["notes"]]
-    print(*said, sep="\n")
+    lines = [f"wrote {out}: {len(torques)} rows of {', '.join(columns)}", *torques.attrs["notes"]]
+    print(*lines, sep="\n")
     return 0, lambda: {"out": out, "rows": len(torques), "columns": columns}
 
 
@@ -109,15 +109,15 @@ FUNCTION = "identification.assessment.simulation:simulate"
 )
 def run_simulate(arguments: argparse.Namespace) -> Answer:
     """Simulate windows of a log by a saved fit and by its description with fitted friction."""
-    given = read_parameters(arguments, METHOD, "robot horizon command kp kd")
-    given |= read_parameters(arguments, FUNCTION, "delay")
-    found = _load(arguments.model).simulate(arguments.log, **given)
-    print_display(found.display())
-    print(found.table.to_string(float_format=lambda x: f"{x:.4g}"))
+    parameters = read_parameters(arguments, METHOD, "robot horizon command kp kd")
+    parameters |= read_parameters(arguments, FUNCTION, "delay")
+    comparison = _load(arguments.model).simulate(arguments.log, **parameters)
+    print_display(comparison.display())
+    print(comparison.table.to_string(float_format=lambda x: f"{x:.4g}"))
     return 0, lambda: {
-        "verdict": found.verdict,
-        "windows": found.windows,
-        "rows": found.table.reset_index().to_dict("records"),
+        "verdict": comparison.verdict,
+        "windows": comparison.windows,
+        "rows": comparison.table.reset_index().to_dict("records"),
     }
 
 
@@ -130,22 +130,22 @@ def run_simulate(arguments: argparse.Namespace) -> Answer:
 def run_ranges(arguments: argparse.Namespace) -> Answer:
     """The values that parameters have over all models that exist and fit the log, ends proved."""
     options = read_options(arguments, RangeOptions, "feasid ranges")
-    found = _load(arguments.model).ranges(arguments.parameters or None, **options)
-    print(found.explain())
-    return 0, lambda: ranges_as_data(found)
+    ranges = _load(arguments.model).ranges(arguments.parameters or None, **options)
+    print(ranges.explain())
+    return 0, lambda: ranges_as_data(ranges)
 
 
 RANGE = ("value", "lower", "upper", "marks", "mark", "limited")
 """What ``--json`` has of a range besides its name."""
 
 
-def ranges_as_data(found: ParameterRanges) -> dict[str, Any]:
+def ranges_as_data(ranges: ParameterRanges) -> dict[str, Any]:
     """Ranges for ``--json``; null for an end that nothing determines."""
     return {
-        "level": found.level,
-        "budget": found.budget,
-        "ranges": [{"parameter": r.name, **{k: getattr(r, k) for k in RANGE}} for r in found],
-        "notes": [str(n) for n in found.notes],
+        "level": ranges.level,
+        "budget": ranges.budget,
+        "ranges": [{"parameter": r.name, **{k: getattr(r, k) for k in RANGE}} for r in ranges],
+        "notes": [str(n) for n in ranges.notes],
     }
 
 
@@ -194,25 +194,25 @@ def run_sample(arguments: argparse.Namespace) -> Answer:
         if name not in takes[1].split() and getattr(arguments, name) is not None:
             what = "a saved fit, whose log decides" if saved else "a description, which has no log"
             raise InputError(f"{argument_name(name)} has no effect on {what}")
-    given = {"count": 100, **read_parameters(arguments, *takes)}
+    parameters = {"count": 100, **read_parameters(arguments, *takes)}
     if saved:
-        found = _load(arguments.model).sample(**given)
+        samples = _load(arguments.model).sample(**parameters)
     else:
         from feasid.results.export.samples import sample
         from feasid.robot.formats.load import load_robot
 
-        found = sample(load_robot(arguments.model), **given)
+        samples = sample(load_robot(arguments.model), **parameters)
     from feasid.robot.formats.registry import FORMATS
 
-    name = found.robot.source.format if found.robot.source is not None else ""
+    name = samples.robot.source.format if samples.robot.source is not None else ""
     ending = FORMATS[name].suffixes[0] if name in FORMATS else ".urdf"
     pattern = arguments.pattern or f"robot_{{:03}}{ending}"
-    files = found.write(arguments.out, pattern, overwrite=arguments.overwrite)
-    print(f"{found}\nwrote {files[0]} to {files[-1]}")
+    files = samples.write(arguments.out, pattern, overwrite=arguments.overwrite)
+    print(f"{samples}\nwrote {files[0]} to {files[-1]}")
     return 0, lambda: {
         "files": files,
-        "effective": found.least_effective,
-        "acceptance": found.acceptance,
+        "effective": samples.least_effective,
+        "acceptance": samples.acceptance,
     }
 
 

@@ -105,18 +105,18 @@ def _held_statements(
         # The fit of a log: its model is feasible, and no feasible model fits much better.
         from feasid.results.fit import fit
 
-        found = fit(arguments.log, robot, **options)
-        problem = found.optimum.problem
+        fitted = fit(arguments.log, robot, **options)
+        problem = fitted.optimum.problem
         K = np.asarray(problem.base.K, dtype=np.float64)
         question = Question.from_doubles(
             problem.base.robot, problem.feasible, K, None, problem.margin or 0.0
         )
         about = f"{arguments.log} of {arguments.robot}"
         yield HeldStatement(
-            question, about, ExactData.from_doubles(problem.R, problem.rho, found.triangle[2])
+            question, about, ExactData.from_doubles(problem.R, problem.rho, fitted.triangle[2])
         )
         yield from _statements_of_model(
-            found.robot, found.feasible, found.delta, f"the fit of {about}", arguments.margin
+            fitted.robot, fitted.feasible, fitted.delta, f"the fit of {about}", arguments.margin
         )
     elif arguments.beta:
         # Base parameters in a file: whether they are feasible, and the closest feasible ones.
