@@ -168,11 +168,11 @@ def _check_function(function: Any) -> Any:
     def run(*args: Any, **given: Any) -> Any:
         nonlocal plan
         plan = plan or _ParameterKinds.from_function(function)
-        taken = {name: plan.convert_argument(name, value) for name, value in given.items()}
+        named = {name: plan.convert_argument(name, value) for name, value in given.items()}
         try:
             names = [*plan.places, *[plan.rest] * (len(args) - len(plan.places))]
             result = function(
-                *[plan.convert_argument(n, v) for n, v in zip(names, args, strict=False)], **taken
+                *[plan.convert_argument(n, v) for n, v in zip(names, args, strict=False)], **named
             )
         except MemoryError as error:
             raise LimitError(

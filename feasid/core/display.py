@@ -45,8 +45,8 @@ def plain(text: object) -> str:
 
 def truncate(text: object, width: int) -> str:
     """Plain text of at most `width` characters."""
-    said = plain(text)
-    return said if len(said) <= width else f"{said[: width - 3]}..."
+    line = plain(text)
+    return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
 @dataclass(frozen=True)

@@ -375,7 +375,7 @@ def check_outputs(
         ):
             raise InputError(f"{label}: {path} is an input; choose another output", path=str(path))
         clash = next(
-            (name for seen, name in named_paths.items() if _is_same_file(real, seen)), None
+            (name for known, name in named_paths.items() if _is_same_file(real, known)), None
         )
         if clash is not None:
             raise InputError(f"{clash} and {label} are the same file, {path}", path=str(path))

@@ -94,8 +94,8 @@ def step(name: str) -> Iterator[Callable[..., None]]:
     start, entry = time.monotonic(), [name, ""]
 
     def advance(done: float, total: float, text: str = "") -> None:
-        left = f"{(time.monotonic() - start) / done * (total - done):.0f} s left" if done else ""
-        entry[1] = ", ".join(filter(None, (f"{done:.0f} of {total:.0f}", text, left)))
+        wait = f"{(time.monotonic() - start) / done * (total - done):.0f} s left" if done else ""
+        entry[1] = ", ".join(filter(None, (f"{done:.0f} of {total:.0f}", text, wait)))
 
     watch.steps.append(entry)
     shower = threading.Thread(target=watch.run, daemon=True)

@@ -37,10 +37,10 @@ def escape_markup(text: str) -> str:
 
 def quote_attribute(text: str) -> str:
     """The text as an XML attribute's value, in the quotes that it does not hold itself."""
-    plain = escape_markup(text).translate(SPACED)
-    if '"' in plain and "'" not in plain:
-        return f"'{plain}'"
-    return '"' + plain.replace('"', "&quot;") + '"'
+    markup = escape_markup(text).translate(SPACED)
+    if '"' in markup and "'" not in markup:
+        return f"'{markup}'"
+    return '"' + markup.replace('"', "&quot;") + '"'
 
 
 def quote(value: object) -> str:

@@ -74,5 +74,5 @@ def limit_before_numpy() -> None:
 
 def is_limited() -> bool:
     """Whether `one_thread` takes effect, or the environment asked for one thread anyway."""
-    asked = os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")
-    return asked == "1" or find_spec("threadpoolctl") is not None
+    limit = os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")
+    return limit == "1" or find_spec("threadpoolctl") is not None

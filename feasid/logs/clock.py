@@ -290,8 +290,8 @@ def even_grid(t: Array) -> ResamplingGrid:
     distinct, unit = np.unique(np.rint(steps / QUANTUM)), 0.0
     if 1 < len(distinct) <= max(3, len(steps) // 10):
         unit = float(np.diff(distinct).min())
-        whole = np.abs(distinct / unit - np.rint(distinct / unit)) < EVEN
-        unit *= QUANTUM * whole.all()
+        on_grid = np.abs(distinct / unit - np.rint(distinct / unit)) < EVEN
+        unit *= QUANTUM * on_grid.all()
     if off <= max(EVEN * slope, unit):
         even = np.asarray(start + slope * np.arange(int(places[-1]) + 1), dtype=np.float64)
         stamps, uneven = np.asarray(start + slope * places, dtype=np.float64), False

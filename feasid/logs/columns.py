@@ -256,8 +256,8 @@ def check_column_mapping(
 
 def _match_all(columns: Collection[Any], pattern: str, names: Sequence[str]) -> dict[str, str]:
     """The columns that a pattern says, by name."""
-    found = {name: match_pattern(columns, pattern, names, k) for k, name in enumerate(names)}
-    return {name: column for name, column in found.items() if column is not None}
+    matches = {name: match_pattern(columns, pattern, names, k) for k, name in enumerate(names)}
+    return {name: column for name, column in matches.items() if column is not None}
 
 
 def first_number(columns: Collection[Any], pattern: str, count: int) -> int:
@@ -345,8 +345,8 @@ def nearest_columns(
     """Which of the unused columns have names near to ``<kind>_<joint>`` and may be meant."""
     nearest: dict[str, str] = {}
     for key in wanted:
-        rest = [c for c in unused if c not in nearest.values()]
-        if close := get_close_matches(key, _plausible_columns(key, rest, names), n=1):
+        others = [c for c in unused if c not in nearest.values()]
+        if close := get_close_matches(key, _plausible_columns(key, others, names), n=1):
             nearest[key] = close[0]
     return nearest
 

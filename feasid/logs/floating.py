@@ -123,10 +123,10 @@ def check_names(
         for k in sorted(unknown):
             alike = [n for n in limbs if k.lower() in n.lower() or n.lower() in k.lower()]
             places.append(f"{k!r}: {repr(alike[0]) if len(alike) == 1 else '...'}")
-        said = ", ".join(places)
+        listing = ", ".join(places)
         raise LogError(
             f"the log has the contact{'s' * (len(unknown) > 1)} {', '.join(sorted(unknown))}, but "
-            f"not where on the robot; name the link whose origin touches: contacts={{{said}}}",
+            f"not where on the robot; name the link whose origin touches: contacts={{{listing}}}",
             column=min(unknown.values()),
         )
     for name, touch in contacts.items():
@@ -270,8 +270,8 @@ def floating_runs(
             DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * longest.rate
         )
     else:
-        found = filters.choose_cutoff(table.columns["q"][longest.rows], longest.rate).frequency
-        frequency = wide = options["cutoff"] or found
+        choice = filters.choose_cutoff(table.columns["q"][longest.rows], longest.rate).frequency
+        frequency = wide = options["cutoff"] or choice
     runs = []
     for stretch in table.stretches:
         part = table.equations(stretch, wide, forces=not keeps_ends)
@@ -487,8 +487,8 @@ class FloatingColumns:
         ]
         pushed = floating.contact_torques(robot, motion.q, touched)
         applied = pushed.copy()
-        own = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[self.base]])
-        applied[:, own] += steady(part["tau"])
+        limbs = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[self.base]])
+        applied[:, limbs] += steady(part["tau"])
         cut = slice(settled, -settled)
         return motion.q[cut], motion.dq[cut], motion.ddq[cut], applied[cut], pushed[cut]
 

@@ -186,9 +186,9 @@ def _find_stretches(
         check_order(raw.t[rows], rows, label)
         rows = rows[usable[rows]]
         if rows.size:
-            parts, said = split_at_gaps(raw.t[rows], rows, label, bridge)
+            parts, notes_of_run = split_at_gaps(raw.t[rows], rows, label, bridge)
             stretches += parts
-            notes += said
+            notes += notes_of_run
     return stretches, excluded
 
 

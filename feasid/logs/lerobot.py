@@ -101,8 +101,8 @@ def encoder_scale(values: Array) -> EncoderScale | None:
         share = (100.0 - start) / step
         inside = low > start - slack and high < 100.0 + slack
         places = np.r_[share, (distinct - start) / step]
-        whole = np.abs(places - np.round(places)).max() < OFF_STEP
-        if inside and whole and LEAST_RANGE <= share < COUNTS and round(share) % DECIMAL:
+        on_steps = np.abs(places - np.round(places)).max() < OFF_STEP
+        if inside and on_steps and LEAST_RANGE <= share < COUNTS and round(share) % DECIMAL:
             return EncoderScale(2 * np.pi / COUNTS / step, zero, round(share))
     return None
 

@@ -168,9 +168,9 @@ def read_raw(
     """Columns in SI on the joints' side; parameters are those of `feasid.logs.frame.prepare`."""
     columns, units = columns or {}, units or {}
     law = _resolve_servo(servo, robot, torque, transmission)
-    plain = law is None and torque is True and transmission is None
+    as_logged = law is None and torque is True and transmission is None
     df = standard_table(df, robot.coordinates)
-    model = model_for_controls([*df.columns, *columns], robot) if plain else None
+    model = model_for_controls([*df.columns, *columns], robot) if as_logged else None
     torque, effort = torque if model is None else False, "tau" if law is None else si.COMMAND
     if not len(df):
         raise NotEnoughDataError("the log has no rows")
@@ -347,8 +347,8 @@ def _read_kind(
             out[:, k] = 0.0
             continue
         out[:, k] = naming.read_numbers(df, column, joint)
-        said = layout.header_unit(kind, k)
-        factor = si.unit_factor(units, effort if kind == "tau" else kind, joint, said)
+        unit = layout.header_unit(kind, k)
+        factor = si.unit_factor(units, effort if kind == "tau" else kind, joint, unit)
         if factor != 1.0:
             out[:, k] *= factor
     return out

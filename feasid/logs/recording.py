@@ -333,20 +333,20 @@ def find_missing_torques(
     except LogError:
         return {}  # reading says what is wrong
     mapping = check_column_mapping(df, robot, columns or {})
-    found = {
+    torques = {
         joint: find_column(df, "tau", robot, joint, mapping)[0]
         for joint in robot.joints
         if joint not in robot.passive
     }
-    missing = {joint: ABSENT for joint, column in found.items() if column is None}
-    used = {layout.time, *found.values(), *(c for cs in layout.columns.values() for c in cs)}
-    rest = [c for c in df.columns if c not in used]
-    if nearest_columns([f"tau_{joint}" for joint in missing], rest, robot.joints):
+    missing = {joint: ABSENT for joint, column in torques.items() if column is None}
+    used = {layout.time, *torques.values(), *(c for cs in layout.columns.values() for c in cs)}
+    others = [c for c in df.columns if c not in used]
+    if nearest_columns([f"tau_{joint}" for joint in missing], others, robot.joints):
         return {}
     if not log.streamed and df.columns.is_unique:
-        named = ((joint, column) for joint, column in found.items() if column is not None)
+        named = ((joint, column) for joint, column in torques.items() if column is not None)
         missing |= {joint: EMPTY for joint, column in named if df[column].isna().all()}
-    return missing if len(missing) < len(found) else {}
+    return missing if len(missing) < len(torques) else {}
 
 
 def blur_recording(

@@ -49,8 +49,8 @@ def rows_at_stops(t: Array, q: Array, ends: Array) -> tuple[tuple[str, Mask], ..
     half = max(1, int(np.ceil(STOP_TIME / 2 / max(period, 1e-9))))
     before, after = (q[np.clip(np.arange(len(q)) + k, 0, len(q) - 1)] for k in (-half, half))
     rests = np.maximum(np.abs(q - before), np.abs(after - q)) <= AT_STOP * size
-    near = (q < ends[:, 0] + NEAR_STOP * size) | (q > ends[:, 1] - NEAR_STOP * size)
-    middles = (rests & near & (size > 0)).any(axis=1)
+    at_stop = (q < ends[:, 0] + NEAR_STOP * size) | (q > ends[:, 1] - NEAR_STOP * size)
+    middles = (rests & at_stop & (size > 0)).any(axis=1)
     rows = np.convolve(middles, np.ones(2 * half + 1), mode="same")[: len(q)] > 0.5
     return (("a joint rests at its mechanical stop", rows),) if rows.any() else ()
 

@@ -54,14 +54,14 @@ def standard_table(
     attrs = {**df.attrs}
     notes = [*attrs.pop("notes", ())]
     units = {**attrs.pop(HEADER_UNITS, {})}
-    plain = df.copy(deep=False)
-    plain.attrs = {}
+    table = df.copy(deep=False)
+    table.attrs = {}
     # Columns whose cells are short lists of numbers, as one column for each number.
     import pandas as pd
 
     parts: list[Any] = []
-    for k, name in enumerate(plain.columns):
-        column = plain.iloc[:, k]
+    for k, name in enumerate(table.columns):
+        column = table.iloc[:, k]
         texts = not pd.api.types.is_numeric_dtype(column)
         spread = len(column) and texts and name not in ("t", "run")
         first = column.iloc[0] if spread else None
@@ -75,26 +75,26 @@ def standard_table(
             continue
         rows = _stack_lists(column, len(first))
         labels = [f"{name}_{n + 1}" for n in range(rows.shape[1])]
-        parts.append(pd.DataFrame(rows, index=plain.index, columns=labels))
-    if not all(isinstance(p, pd.Series) for p in parts) or len(parts) != plain.shape[1]:
-        plain = pd.concat(parts, axis="columns")
-    plain, said = name_lists(plain, scales)
+        parts.append(pd.DataFrame(rows, index=table.index, columns=labels))
+    if not all(isinstance(p, pd.Series) for p in parts) or len(parts) != table.shape[1]:
+        table = pd.concat(parts, axis="columns")
+    table, said = name_lists(table, scales)
     notes += said
-    if padded and len(plain) and plain.iloc[-1].isna().all():
-        filled = np.flatnonzero(plain.notna().to_numpy().any(axis=1))
+    if padded and len(table) and table.iloc[-1].isna().all():
+        filled = np.flatnonzero(table.notna().to_numpy().any(axis=1))
         last = int(filled[-1]) + 1 if filled.size else 0
-        text = f"{len(plain) - last} row(s) at the end are empty and left out"
-        notes.append(Note(text, "padding", rows=len(plain) - last))
-        plain = plain.iloc[:last]
-    names, written = _split_headers(plain, joints)
-    plain = plain.set_axis(names, axis="columns")
-    plain, said = _convert_to_si(plain, written, units)
+        text = f"{len(table) - last} row(s) at the end are empty and left out"
+        notes.append(Note(text, "padding", rows=len(table) - last))
+        table = table.iloc[:last]
+    names, written = _split_headers(table, joints)
+    table = table.set_axis(names, axis="columns")
+    table, said = _convert_to_si(table, written, units)
     notes += said
-    same = plain.shape == df.shape and [*plain.columns] == [*df.columns]
+    same = table.shape == df.shape and [*table.columns] == [*df.columns]
     if same and len(notes) == len(df.attrs.get("notes", ())):
         return df
-    plain.attrs = {**attrs, "notes": tuple(dict.fromkeys(notes)), HEADER_UNITS: units}
-    return plain
+    table.attrs = {**attrs, "notes": tuple(dict.fromkeys(notes)), HEADER_UNITS: units}
+    return table
 
 
 def plain_header(name: Any, joints: Sequence[str] = ()) -> Any:
@@ -154,12 +154,12 @@ def _split_headers(df: pd.DataFrame, joints: Sequence[str]) -> tuple[list[Any], 
     expected = {*si.TIMES, *(f"{kind}_{end}" for kind in kinds for end in ends)}
     names, units = [], {}
     for name in df.columns:
-        plain, written = si.split_header(name, joints) if isinstance(name, str) else (name, "")
-        known = si.standard_unit_spelling(written) in si.KNOWN_UNITS or plain in expected
-        split = plain != name and (known or written in si.NO_UNIT)
-        if split and plain not in columns and plain not in units:
-            names.append(plain)
-            units[plain] = written
+        stem, written = si.split_header(name, joints) if isinstance(name, str) else (name, "")
+        known = si.standard_unit_spelling(written) in si.KNOWN_UNITS or stem in expected
+        split = stem != name and (known or written in si.NO_UNIT)
+        if split and stem not in columns and stem not in units:
+            names.append(stem)
+            units[stem] = written
         else:
             names.append(name)
     return names, units

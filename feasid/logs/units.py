@@ -129,9 +129,9 @@ def split_header(name: str, joints: Collection[str] = ()) -> tuple[str, str]:
     match = ENDS.fullmatch(tail)
     if match is None or any(name.endswith(joint) for joint in joints):
         return name, ""
-    plain, tail = head + match[1], match[2]
-    units = UNITS.get(kind_of_name(plain), {})
-    for start, end in ((plain, tail), (f"{plain}_{tail}".rpartition("_")[0], tail.split("_")[-1])):
+    stem, tail = head + match[1], match[2]
+    units = UNITS.get(kind_of_name(stem), {})
+    for start, end in ((stem, tail), (f"{stem}_{tail}".rpartition("_")[0], tail.split("_")[-1])):
         unit = standard_unit_spelling(end.replace("_per_", "/").replace("_", "/"))
         if unit in units and (joints or len(end) > 1):
             return start, end.replace("_per_", "/").replace("_", "/")

@@ -111,8 +111,8 @@ class Diagnosis(Displayed):
     def explain(self) -> str:
         """All findings, each with its remedy."""
         count = {level: sum(f.level == level for f in self.findings) for level in LEVELS}
-        said = ", ".join(f"{n} {level}{'s' if n > 1 else ''}" for level, n in count.items() if n)
-        head = f"{self._headline()}: {said or 'nothing found'}"
+        counts = ", ".join(f"{n} {level}{'s' if n > 1 else ''}" for level, n in count.items() if n)
+        head = f"{self._headline()}: {counts or 'nothing found'}"
         return "\n".join([head, *(str(f) for f in self.findings), *self.table.splitlines()])
 
     def display(self) -> Display:

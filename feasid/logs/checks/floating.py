@@ -264,8 +264,8 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
     jacobians = dict[str, tuple[Array, Rows]]()  # of a point in the joints of its limb, and these
     for name, touch in ((name, limbs.contacts[name]) for name in names):
         J = floating.frame_jacobian(robot, limbs.motion.q, touch.body, touch.position)[:, 3:]
-        own = np.array([k for k in limbs.joints if np.abs(J[:, :, k]).max() > 0], dtype=np.intp)
-        jacobians[name] = J[:, :, own], own
+        joints = np.array([k for k in limbs.joints if np.abs(J[:, :, k]).max() > 0], dtype=np.intp)
+        jacobians[name] = J[:, :, joints], joints
     dead = {f.columns[0] for f in _constant_force_findings(limbs)}
     names = [n for n in names if jacobians[n][1].size and _contact_columns(n)[0] not in dead]
 

@@ -117,10 +117,10 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
         if array.shape[0] != rows:
             array = array.T
             turned.append(name)
-        plain, unit = split_header(name)
+        stem, unit = split_header(name)
         own = labels[name] if labels[name] != [*range(array.shape[1])] else []
-        ends = [str(k).removeprefix(f"{plain}_") for k in own or range(1, array.shape[1] + 1)]
-        named = (header_with_unit(f"{plain}_{end}", unit) for end in ends)
+        ends = [str(k).removeprefix(f"{stem}_") for k in own or range(1, array.shape[1] + 1)]
+        named = (header_with_unit(f"{stem}_{end}", unit) for end in ends)
         columns |= {column: array[:, k] for k, column in enumerate(named)}
     df = pd.DataFrame(columns)
     notes = []

@@ -199,8 +199,8 @@ def _merge_tracks(tracks: dict[str, JointTrack], notes: list[str], path: str) ->
         times = track.times
         # Of the two messages around each stamp the nearer one, if it is within half a period.
         right = np.clip(np.searchsorted(times, stamps), 1, max(1, len(times) - 1))
-        left, right = right - 1, np.minimum(right, len(times) - 1)
-        rows = np.where(stamps - times[left] <= times[right] - stamps, left, right)
+        before, right = right - 1, np.minimum(right, len(times) - 1)
+        rows = np.where(stamps - times[before] <= times[right] - stamps, before, right)
         far = np.abs(times[rows] - stamps) > period / 2
         if far.any():
             notes.append(f"joint {name!r} has no message near {far.sum()} of {len(stamps)} times")

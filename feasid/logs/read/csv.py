@@ -184,10 +184,10 @@ def _read_header(
     if start.startswith(("<", "{", "[{")):
         text = f"{path}, line {first}: not a CSV file, it starts with {start!r}"
         raise LogError(text, path=path, line=first)
-    if said := SAID.fullmatch(text):
+    if match := SAID.fullmatch(text):
         notes.append(f"line {first} states how columns are separated: {text.strip()}")
         lines.go_to_next()
-        first, delimiter, text = lines.line, delimiter or said[1], lines.peek() or ""
+        first, delimiter, text = lines.line, delimiter or match[1], lines.peek() or ""
     if not delimiter:  # the most frequent one; without any, one blank
         most = max(DELIMITERS, key=text.count)
         delimiter = most if most in text else " " if " " in text.strip() else ","

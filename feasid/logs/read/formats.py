@@ -194,8 +194,8 @@ def read_log(
     frames, notes = [], []
     for file, label in zip(paths, labels, strict=True):
         frame = read(file)
-        own = frame["run"].astype(str) if "run" in frame.columns else None
-        frame["run"] = label if own is None else label + ":" + own
+        runs = frame["run"].astype(str) if "run" in frame.columns else None
+        frame["run"] = label if runs is None else label + ":" + runs
         said = as_notes(frame.attrs.pop("notes", ()))
         notes += [Note(f"{label}: {note}", note.code, **note.values) for note in said]
         frames.append(frame)

@@ -98,8 +98,8 @@ def _read_version_5(
             body = unpacking.decompress(body, most + 1)
             if len(body) > most:
                 raise formats.expansion_error(path, most)
-            whole = unpacking.eof and not unpacking.unused_data
-            (kind, length), body = struct.unpack(f"{order}II", body[:8]), body[8:] * whole
+            at_end = unpacking.eof and not unpacking.unused_data
+            (kind, length), body = struct.unpack(f"{order}II", body[:8]), body[8:] * at_end
         if at > end or (kind, length) != (MATRIX, len(body)):
             raise ValueError(f"its last variable ends at byte {at}, the file at {end}")
         name, what, data = _read_variable(body, order)

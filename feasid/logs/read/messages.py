@@ -131,10 +131,10 @@ class BagReader:
             size = os.fstat(file.fileno()).st_size
             if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
                 raise LogError(f"{path}: no SQLite database", path=str(path))
-        for rest in (path.with_name(f"{path.name}-{end}") for end in ("wal", "journal")):
-            if rest.exists() and rest.stat().st_size:
+        for log in (path.with_name(f"{path.name}-{end}") for end in ("wal", "journal")):
+            if log.exists() and log.stat().st_size:
                 text = f"sqlite3 {path.name} 'PRAGMA wal_checkpoint(TRUNCATE)' moves them into it"
-                raise LogError(f"{path}: last messages are in {rest.name}: {text}", path=str(path))
+                raise LogError(f"{path}: last messages are in {log.name}: {text}", path=str(path))
         address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(address, uri=True)) as database:
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(size, MOST_CHUNK))

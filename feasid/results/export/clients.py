@@ -168,10 +168,10 @@ def client_errors(
     zeros = np.array([sensors.get(joint, 0.0) for joint in fit.robot.joints])
     squares = np.zeros((3, fit.robot.dof))
     for motion, run in iterate_prepared_runs(fit, logs):
-        seen = torques.torques(run.q, run.dq, run.ddq) + zeros
+        prediction = torques.torques(run.q, run.dq, run.ddq) + zeros
         ours = inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
-        wanted = run.tau if run.applied is None else run.applied
-        missed = np.vstack([wanted.T, (seen - run.tau).T, (ours - run.tau).T])
+        torque = run.tau if run.applied is None else run.applied
+        missed = np.vstack([torque.T, (prediction - run.tau).T, (ours - run.tau).T])
         for block in low_pass_signals(motion, run, np.nan_to_num(missed)):
             squares += (block**2).sum(axis=1).reshape(3, -1)
     theirs, own = (relative_errors(fit.robot, missed, squares[0]) for missed in squares[1:])

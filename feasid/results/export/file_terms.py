@@ -148,9 +148,9 @@ def classify_offsets(
             continue
         origin, reason = named.get(joint, "sensor"), "as asked" if joint in named else ""
         if not reason and joint in resting:
-            seen = resting[joint]
-            origin = "sensor" if abs(seen) > PRESENT * abs(value) else "joint"
-            reason = f"at rest without load its torque is {seen:.3g}"
+            torque = resting[joint]
+            origin = "sensor" if abs(torque) > PRESENT * abs(value) else "joint"
+            reason = f"at rest without load its torque is {torque:.3g}"
         out.append(Offset(joint, float(value), origin, reason))
     return tuple(out)
 
@@ -163,7 +163,7 @@ def _torques_at_rest(
     if not robot.is_tree or robot.dof != len(robot.joints):
         return {}
     bodies = robot.without_joint_terms()
-    found: list[list[float]] = [[] for _ in robot.joints]
+    torques: list[list[float]] = [[] for _ in robot.joints]
     for _, run in runs:
         still = np.flatnonzero((np.abs(run.dq) < REST_SPEED).all(axis=1))
         if len(still) == 0:
@@ -172,8 +172,8 @@ def _torques_at_rest(
         load = inverse_dynamics(bodies, run.q[still], zero, zero)
         for j, offset in enumerate(offsets):
             free = np.abs(load[:, j]) < UNLOADED * abs(offset)
-            found[j] += run.tau[still[free], j].tolist()
-    pairs = zip(robot.joints, found, strict=True)
+            torques[j] += run.tau[still[free], j].tolist()
+    pairs = zip(robot.joints, torques, strict=True)
     return {joint: float(np.median(x)) for joint, x in pairs if len(x) >= REST_SAMPLES}
 
 

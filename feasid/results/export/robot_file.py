@@ -99,10 +99,10 @@ class Export:
 
     def __str__(self) -> str:
         w = self.written
-        kept = "every term of the fitted model"
+        content = "every term of the fitted model"
         if w.lost:
-            kept = f"the fitted bodies and the joint terms that {w.format.upper()} holds"
-        lines = [f"wrote {w.path}: {kept}; read back and verified in exact arithmetic"]
+            content = f"the fitted bodies and the joint terms that {w.format.upper()} holds"
+        lines = [f"wrote {w.path}: {content}; read back and verified in exact arithmetic"]
         lines += [
             f"not in {w.path}{'' if line.startswith(FOR) else ':'} {line}" for line in self.missing
         ]
@@ -134,15 +134,15 @@ def write_fit(
 ) -> Export:
     """Write the part of a model that a file may hold, and measure its errors as clients read it."""
     form, fitted = format_of(model.robot, path), model.robot
-    plain = fitted.with_values(fit_without_added_springs(model))
-    robot = fitted.with_values(friction_as_files_hold(plain, model.residual, form.holds_shared))
+    rigid = fitted.with_values(fit_without_added_springs(model))
+    robot = fitted.with_values(friction_as_files_hold(rigid, model.residual, form.holds_shared))
     postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
-    lost = unrepresentable_terms(plain, form)
+    lost = unrepresentable_terms(rigid, form)
     servo = None if model.servo is None else model.servo.servo
     servos = servos_to_write(fitted, servo, path)
     damping = servo_damping(fitted, servos)
     same = np.array_equal(robot.values, fitted.values) and not damping.any()
-    whole = fitted if lost or not same else None
+    reference = fitted if lost or not same else None
     armatures = dict(zip(robot.joints, joint_values(robot, robot.values)["Ia"], strict=True))
     forces = {x.joint: -x.value for x in offsets if x.origin == "joint"}
     extras = Extras(
@@ -153,9 +153,9 @@ def write_fit(
     )
     robot = robot.with_values(robot.values - damping)
     part = representable_part(robot, form)
-    written = write(part, path, overwrite=overwrite, complete=whole, extras=extras, for_=for_)
+    written = write(part, path, overwrite=overwrite, complete=reference, extras=extras, for_=for_)
     advice = _armature_advice(robot, postures)
-    lines = missing_lines(plain, lost, advice)
+    lines = missing_lines(rigid, lost, advice)
     for program in programs_of(form, for_):
         values = zip(part.parameter_names, part.values, strict=True)
         symbols = unread_symbols(program, form)
@@ -198,8 +198,8 @@ def _armature_advice(robot: Robot, postures: Array) -> str:
     armatures = [symbol == "Ia" for _, symbol in robot.parameter_names]
     models = robot.values, np.where(armatures, 0.0, robot.values)
     matrices = (mass_matrix(robot, x, postures) for x in models)
-    whole, rigid = (np.diagonal(m, axis1=1, axis2=2).mean(axis=0) for m in matrices)
-    ratio = whole / np.where(rigid > 0, rigid, np.inf)  # a motor behind a spring has no body
+    mass, rigid = (np.diagonal(m, axis1=1, axis2=2).mean(axis=0) for m in matrices)
+    ratio = mass / np.where(rigid > 0, rigid, np.inf)  # a motor behind a spring has no body
     worst = int(np.argmax(ratio))
     joint, times = robot.coordinates[worst], float(ratio[worst])
     if times < 1 + TOLD_ACCELERATION:
@@ -230,8 +230,8 @@ def _file_errors(
         other = reduce(test, base=model.base, **model.test_options())
         columns["fit on the test"] = model.errors_of(other)
         given = test if isinstance(test, list | tuple) else [test]
-        kept = not any(isinstance(x, Reduced) for x in given)
-        recordings = tuple(Recording.from_source(x) for x in given) if kept else ()
+        has_rows = not any(isinstance(x, Reduced) for x in given)
+        recordings = tuple(Recording.from_source(x) for x in given) if has_rows else ()
         logs[" on the test"] = other, recordings
     for where, (reduced, recordings) in logs.items():
         if not (recordings and reread.is_tree and reread.dof == len(reread.joints)):
@@ -284,17 +284,17 @@ def missing_lines(
     joints = {body.name: body.joint for body in whole.bodies}
     joints |= {drive.name: " with ".join(drive.coupling) for drive in whole.drives}
     shared = {drive.name for drive in whole.drives if len(drive.coupling) > 1}
-    found: dict[str, list[str]] = {}
+    names_by_kind: dict[str, list[str]] = {}
     for name in (n for n in lost if n != "gravity"):
         part, symbol = name.rsplit(".", 1)
         kind = "rotor" if symbol.startswith("rotor_") else symbol
         kind = "ripple" if symbol in RIPPLE else kind
-        listed = found.setdefault("shared" if part in shared else kind, [])
+        listed = names_by_kind.setdefault("shared" if part in shared else kind, [])
         if joints[part] not in listed:
             listed.append(joints[part])
     lines = []
-    found.pop("fo", None)
-    for kind, names in sorted(found.items(), key=lambda item: item[0] != "Ia"):
+    names_by_kind.pop("fo", None)
+    for kind, names in sorted(names_by_kind.items(), key=lambda item: item[0] != "Ia"):
         name = f"{program}{TERMS[kind].name if kind in TERMS else 'custom terms'} ({kind})"
         friction = not program and kind in TERMS and TERMS[kind].varies_with == "dq"
         term, advice = name, STANDS_FOR if friction else "a client has to add it"
@@ -326,17 +326,17 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
     Raises OutputError: the file has other joints or another geometry than the fitted robot.
     """
     source = fit.robot.source
-    own = _edits_description(fit.robot, path)
-    reading = dict(source.reading) if source is not None and own else {}
-    seen = load_robot(path, **{**reading, "sidecar": False})
-    terms = sum_drives(replace(drive, rest=0.0) for drive in seen.drives)
+    edits = _edits_description(fit.robot, path)
+    reading = dict(source.reading) if source is not None and edits else {}
+    reread = load_robot(path, **{**reading, "sidecar": False})
+    terms = sum_drives(replace(drive, rest=0.0) for drive in reread.drives)
     delta = np.zeros(fit.robot.size)
     # Inertial parameters of a file's bodies in the robot's frames, which may be others. Where joint
     # zeros are corrected, the described file is at zero where the log says minus the correction; a
     # new file takes the log's positions.
-    robot, joints = fit.robot, {body.joint: body for body in seen.bodies}
-    zeros = fit.calibration.correction.values_by_joint("zero") if own else {}
-    ours, theirs = robot.pose({robot.joints[j]: -z for j, z in zeros.items()}), seen.pose()
+    robot, joints = fit.robot, {body.joint: body for body in reread.bodies}
+    zeros = fit.calibration.correction.values_by_joint("zero") if edits else {}
+    ours, theirs = robot.pose({robot.joints[j]: -z for j, z in zeros.items()}), reread.pose()
     for body, columns in zip(robot.bodies, robot.inertial_columns, strict=True):
         other = joints.get(body.joint)
         if other is None:

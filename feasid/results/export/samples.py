@@ -310,8 +310,8 @@ def sample(
             factors[symbol] = _log_normal(joint_terms, (count,), rng) if known is None else known
             out[:, column] *= factors[symbol]
     varies = out.std(axis=0) > 0
-    kept = verify_draws(feasible_set(robot), out)
-    return Samples(robot, kept, 1.0, np.where(varies, float(count), np.nan))
+    draws = verify_draws(feasible_set(robot), out)
+    return Samples(robot, draws, 1.0, np.where(varies, float(count), np.nan))
 
 
 def _log_normal(deviation: float, shape: tuple[int, ...], rng: np.random.Generator) -> Array:

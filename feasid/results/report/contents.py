@@ -153,7 +153,7 @@ def report_contents(
     """
     solution = fit.solution
     where, margin = min(solution.margins.items(), key=lambda item: item[1])
-    told: dict[str, Any] = as_json(
+    contents: dict[str, Any] = as_json(
         {
             "schema": SCHEMA,
             "version": VERSION,
@@ -189,7 +189,7 @@ def report_contents(
             "made": {**provenance(fit), "options": fit.log_options, "command": command},
         }
     )
-    return told
+    return contents
 
 
 def _prediction(fit: FittedModel, tested: pd.Series[float] | None) -> dict[str, Any]:
@@ -226,9 +226,9 @@ def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list
     missed = 100 * quality.errors.overall_error(quality.errors.model)
     where = "held-out segments" if quality.errors.unseen else "the fitted log"
     doubts = [n for n in fit.notes if n.values.get("level") in ("error", "warning")]
-    found = f"{len(doubts) or 'no'} errors or warnings about the log"
+    sentence = f"{len(doubts) or 'no'} errors or warnings about the log"
     if follow := joints_that_follow(fit.evidence):
-        found += f"; the model lacks a term at {len(follow)} of {fit.robot.dof} joints"
+        sentence += f"; the model lacks a term at {len(follow)} of {fit.robot.dof} joints"
     of_tests = () if tested is None else (
         f"torque error {100 * tested['all']:.3g} % on a log that was not fitted",
         tested.attrs.get("leakage") or "the test log",
@@ -247,7 +247,7 @@ def _evidence_entries(fit: FittedModel, tested: pd.Series[float] | None) -> list
         ),
         of_tests,
         (
-            found,
+            sentence,
             "the diagnosis, within what these data can show",
             "feasid.diagnose(log, robot), feasid diagnose",
         ),

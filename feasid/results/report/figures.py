@@ -115,7 +115,7 @@ def friction_chart(fit: FittedModel, log: Any = None) -> Chart:
     prediction = PredictedLog.from_fit(fit, log)
     dq = np.concatenate([run.dq for run in prediction.runs])
     rigid = np.concatenate(prediction.frictionless)
-    left = np.concatenate([run.tau for run in prediction.runs]) - rigid
+    friction = np.concatenate([run.tau for run in prediction.runs]) - rigid
     law = np.concatenate(prediction.predicted_torques) - rigid
     panels = []
     for k, name in enumerate(prediction.joints):
@@ -124,19 +124,19 @@ def friction_chart(fit: FittedModel, log: Any = None) -> Chart:
             ("over velocity", dq[:, k], 1.0, "velocity [rad/s or m/s]"),
             ("against the motion, over load", np.abs(rigid[:, k]), brake, "load [N m or N]"),
         ):
-            seen, fitted = sign * left[:, k], sign * law[:, k]
+            data, fitted = sign * friction[:, k], sign * law[:, k]
             step = max(1, len(x) // MAX_SCATTER_POINTS)
-            series = [Series(x[::step], seen[::step], GREY, "samples", mark=".", opacity=0.4)]
+            series = [Series(x[::step], data[::step], GREY, "samples", mark=".", opacity=0.4)]
             # The means in bins of x that hold equally many samples.
             bins = np.array_split(np.argsort(x), FRICTION_BINS)
             bins = [b for b in bins if len(b) >= MIN_BIN_SAMPLES]
             places = [x[b].mean() for b in bins]
-            for curve, color, label in ((seen, BLUE, "their mean"), (fitted, RED, "fitted law")):
+            for curve, color, label in ((data, BLUE, "their mean"), (fitted, RED, "fitted law")):
                 mean = [curve[b].mean() for b in bins]
                 series.append(Series(places, mean, color, label, width=1.4))
             panels.append(Panel(series, f"{name}: {title}", below, "friction [N m or N]"))
     means = [(np.asarray(p.series[1].y), np.asarray(p.series[2].y)) for p in panels[::2]]
-    missed = [float(np.abs(seen - fitted).max(initial=0.0)) for seen, fitted in means]
+    missed = [float(np.abs(data - fitted).max(initial=0.0)) for data, fitted in means]
     worst = int(np.argmax(missed))
     most = float(np.abs(means[worst][0]).max(initial=0.0))
     return Chart(
@@ -254,9 +254,9 @@ def eigenvalue_chart(fit: FittedModel) -> Chart:
         lines=((0, 0.0, RED),),
     )
     refused = [name for name, v in zip(names, before, strict=True) if len(v) and v.min() < 0]
-    told = f"; described, {len(refused)} were not: {', '.join(refused)}" if refused else ""
+    remark = f"; described, {len(refused)} were not: {', '.join(refused)}" if refused else ""
     return Chart(
-        f"All {len(heavy)} bodies are possible{told}",
+        f"All {len(heavy)} bodies are possible{remark}",
         "eigenvalues of the bodies' pseudo-inertias, positive where a body is possible",
         [panel],
         1,

@@ -100,7 +100,7 @@ def write_report(
             simulation = simulate_fit(fit, sampled, (0.1, 0.3), None, drive, windows)
         except InputError as error:
             simulation = str(error)
-    told = report_contents(fit, tested, tests, fitted, command, simulation)
+    contents = report_contents(fit, tested, tests, fitted, command, simulation)
     drawn = next((log for log in fitted if isinstance(log, Recording)), None)
     has_torques = drawn is not None and measured_rows(fit.reduced).all()
     charts = [
@@ -111,9 +111,9 @@ def write_report(
     ]
     pictures = [{"title": chart.title, "shows": chart.shows, "svg": svg(chart)} for chart in charts]
     text = str(summary(fit, tested))
-    page = render_page(template, "page.html", told=told, pictures=pictures, text=text,
+    page = render_page(template, "page.html", told=contents, pictures=pictures, text=text,
                        drawing=torque_curves)  # fmt: skip
-    data = json.dumps(told, allow_nan=False).encode()
+    data = json.dumps(contents, allow_nan=False).encode()
     write_together({path: page, numbers: data}, overwrite=overwrite)
 
 
@@ -121,10 +121,10 @@ def write_report_contents(
     reports: Sequence[Mapping[str, Any]], path: str | Path, *, overwrite: bool
 ) -> None:
     """Write the page of one report that was kept, or of two side by side."""
-    for told in reports:
-        if not isinstance(told, Mapping) or told.get("schema") != SCHEMA:
+    for contents in reports:
+        if not isinstance(contents, Mapping) or contents.get("schema") != SCHEMA:
             raise InputError("a report that was kept is damaged, or of another format")
-        if told.get("version") not in range(1, VERSION + 1):
+        if contents.get("version") not in range(1, VERSION + 1):
             raise InputError("a report of another format, or of a newer feasid: update it")
     name = "page.html" if len(reports) == 1 else "beside.html"
     check_writable(path, overwrite=overwrite)

@@ -66,8 +66,8 @@ class Summary:
         parts = [f"<h4>{escape(k)}</h4>{v.to_html(**AS_TABLE)}" for k, v in frames.items()]
         shown = escape(escape_controls(notes))
         more = f"<details><summary>notes</summary><pre {WRAPPED}>{shown}</pre></details>"
-        said = f"<pre {WRAPPED}>{escape(escape_controls(head))}</pre>"
-        return f"{said}{''.join(parts)}{more if notes else ''}"
+        text = f"<pre {WRAPPED}>{escape(escape_controls(head))}</pre>"
+        return f"{text}{''.join(parts)}{more if notes else ''}"
 
     def markdown(self) -> str:
         """All tables in Markdown, numbers with four digits."""
@@ -259,12 +259,12 @@ def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd
 
     r, K = fit.triangle[0], np.asarray(fit.base.K, dtype=np.float64)
     forms = np.asarray(np.linalg.lstsq(K.T, rows.T, rcond=None)[0].T, dtype=np.float64)
-    told = np.linalg.norm(forms @ K - rows, axis=1) <= TOLD * np.linalg.norm(rows, axis=1)
-    alone = np.where(told, _data_variance(r, forms) * fit.estimate.row_deviation**2, np.inf)
+    shows = np.linalg.norm(forms @ K - rows, axis=1) <= TOLD * np.linalg.norm(rows, axis=1)
+    alone = np.where(shows, _data_variance(r, forms) * fit.estimate.row_deviation**2, np.inf)
     variance = np.einsum("ij,jk,ik->i", forms, fit.covariance, forms)
     full = fit.estimate.covariance
     held = np.inf if full is None else np.einsum("ij,jk,ik->i", rows, full, rows)
-    variance = np.where(told, variance, held)
+    variance = np.where(shows, variance, held)
     value, error = rows @ fit.delta, np.sqrt(np.maximum(variance, 0.0))
     drives = np.isin(np.arange(rows.shape[1]), np.ravel(fit.robot.inertial_columns), invert=True)
     single = (np.count_nonzero(rows, axis=1) == 1) & rows[:, drives].any(axis=1)
@@ -312,9 +312,9 @@ def _data_variance(r: Array, forms: Array) -> Array:
     _, singular, right = np.linalg.svd(r / norms)
     singular = np.pad(singular, (0, len(right) - len(singular)))
     parts = (forms / norms) @ right.T
-    seen = singular > SEEN * singular[0]
-    out = np.sum((parts[:, seen] / singular[seen]) ** 2, axis=1)
-    lost = np.linalg.norm(parts[:, ~seen], axis=1) > SEEN * np.linalg.norm(parts, axis=1)
+    above = singular > SEEN * singular[0]
+    out = np.sum((parts[:, above] / singular[above]) ** 2, axis=1)
+    lost = np.linalg.norm(parts[:, ~above], axis=1) > SEEN * np.linalg.norm(parts, axis=1)
     return np.asarray(np.where(lost, np.inf, out))
 
 
@@ -327,9 +327,9 @@ def _coefficient_text(frame: pd.DataFrame) -> str:
         f"{'value':>11}{'std. err.':>11}{'95 % interval':>25}{'description':>13}  source  parameter"
     ]
     for name, row in zip(frame.index, frame.itertuples(index=False), strict=True):
-        value, error, low, high, given, source = row
+        value, error, low, high, description, source = row
         interval = f"[{low:.4g}, {high:.4g}]"
-        about = "" if np.isnan(given) else f"{given:.4g}"
+        about = "" if np.isnan(description) else f"{description:.4g}"
         lines.append(f"{value:11.4g}{error:11.2g}{interval:>25}{about:>13}  {source:<6}  {name}")
     return "\n".join(lines)
 
@@ -462,5 +462,5 @@ def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
     """The error of all joints, and the smallest and the largest with their joints."""
     joints = 100 * errors.drop("all").dropna().sort_values()
     ends = joints.iloc[[0, -1]] if len(joints) > 1 else joints[:0]
-    said = " to ".join(f"{x:.3g} {joint}" for joint, x in ends.items())
-    return Measure(name, f"{in_percent(errors['all'])}{f' ({said})' if said else ''}")
+    text = " to ".join(f"{x:.3g} {joint}" for joint, x in ends.items())
+    return Measure(name, f"{in_percent(errors['all'])}{f' ({text})' if text else ''}")
