@@ -6,9 +6,10 @@ The unit is the product of a matrix of 403 592 rows and 98 columns with itself b
 samples of seven joints: it depends less on the machine than seconds do. It is measured before and
 after each act, and the median of all repeats counts. "fit" is a second fit in a process, "first"
 the first one of a fresh process, "plain" a fit that searches nothing. "--joints": legs, body and
-hands of a G1 (12, 29 and 43 joints, Pinocchio, 30 s at 200 Hz), each in a process of its own with
-its peak memory. "--samples": an arm of seven joints with up to a million samples. Without them:
-packaged logs. --write puts the tables into docs/development.md.
+hands of a G1 (12, 29 and 43 joints, Pinocchio, 30 s at 200 Hz), each as the second fit of a process
+of its own, with the resident memory before it and its peak. "--samples": an arm of seven joints
+with up to a million samples. Without them: packaged logs. --write puts the tables into
+docs/development.md.
 """
 
 from __future__ import annotations
@@ -46,21 +47,38 @@ def spent(act: Callable[[], Any]) -> float:
 
 
 class Unit:
-    """Seconds of one product W'W, measured again and again."""
+    """Seconds of one product W'W, measured again and again; its matrix is freed in between."""
 
     def __init__(self) -> None:
-        self.matrix = np.random.default_rng(0).standard_normal((ROWS, COLUMNS))
         self.times: list[float] = []
 
     def over(self, act: Callable[[], Any]) -> float:
         """Processor time of a call in units, by the mean of the products before and after it."""
-        before, seconds, after = (spent(f) for f in (self.product, act, self.product))
+        before, seconds, after = self.product(), spent(act), self.product()
         self.times += [before, after]
         return seconds / (0.5 * (before + after))
 
-    def product(self) -> None:
-        """One unit."""
-        self.matrix.T @ self.matrix
+    def product(self) -> float:
+        """Seconds of one unit."""
+        matrix = np.random.default_rng(0).standard_normal((ROWS, COLUMNS))
+        return spent(lambda: matrix.T @ matrix)
+
+
+def measured(unit: Unit, act: Callable[[], Any]) -> tuple[float, float, float]:
+    """Units of a second fit in a process, resident memory before it and its peak [MB]."""
+    import feasid
+
+    feasid.fit(feasid.datasets.load(LOGS[1]))
+    peaks: list[float] = []
+
+    def watched() -> None:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts at what is resident
+        peaks.append(peak())
+        act()
+        peaks.append(peak())
+
+    units = unit.over(watched)
+    return units, peaks[0], peaks[1]
 
 
 def packaged(name: str) -> dict[str, float]:
@@ -120,10 +138,7 @@ def grown(which: str) -> dict[str, float]:
     log = pd.DataFrame({"t": t} | {f"{s}_{j}": x[:, k] for s, x in (("q", q), ("tau", tau))
                                    for k, j in enumerate(joints)})  # fmt: skip
     unit, kept = Unit(), []
-    unit.over(unit.product)
-    before = peak()
-    fit_units = unit.over(lambda: kept.append(feasid.fit(log, robot)))
-    most = peak()
+    fit_units, before, most = measured(unit, lambda: kept.append(feasid.fit(log, robot)))
     error = feasid.inverse_dynamics(kept[0].robot, q, dq, ddq) - true
     return {"joints": n, "fit": fit_units, "peak [MB]": most, "before [MB]": before,
             "error [%]": 100 * float(np.linalg.norm(error) / np.linalg.norm(true)),
@@ -140,9 +155,7 @@ def long(count: str) -> dict[str, float]:
     robot = feasid.datasets.wam.robot()
     log = pd.DataFrame(signals(0, int(count), robot))
     unit = Unit()
-    before = peak()
-    fit_units = unit.over(lambda: feasid.fit(log, robot))
-    most = peak()
+    fit_units, before, most = measured(unit, lambda: feasid.fit(log, robot))
     return {"samples": int(count), "fit": fit_units, "peak [MB]": most, "before [MB]": before,
             "W'W [s]": float(np.median(unit.times))}  # fmt: skip
 

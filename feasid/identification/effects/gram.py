@@ -46,7 +46,6 @@ TINY = 1e-7  #: Share of the largest column of an effect below which a column is
 class JointGram:
     """One joint's whitened rows, or fewer that have the same products in every block."""
 
-    joint: int
     places: Places  #: Its columns among [beta, effects, residual], (k,).
     factor: Array  #: (m, k)
     block: Places  #: Block of every row of `factor`, (m,).
@@ -244,7 +243,7 @@ class BlockGrams:
             # A triangle has the products of any number of rows.
             blocks = [triangularise(x) if len(x) > 2 * len(places) else x for x in blocks]
             number = np.repeat(np.arange(count), [*map(len, blocks)])
-            joints.append(JointGram(j, places, np.concatenate(blocks), number, len(X)))
+            joints.append(JointGram(places, np.concatenate(blocks), number, len(X)))
         return cls(joints, items, np.concatenate([np.zeros(0), *scales]), root)
 
 
@@ -342,7 +341,7 @@ def grams_of_reduced(
                 scales[p - nb] = min(scales[p - nb], SHARE * size[-1] / own)
         X = X @ change
         if size[-1] > 0 and X[:, -1].any():
-            joints.append(JointGram(j, places, X, block, int(reduced.strata[j].counts.sum())))
+            joints.append(JointGram(places, X, block, int(reduced.strata[j].counts.sum())))
     scales = np.where(np.isfinite(scales), scales, 1.0)
     factors = np.concatenate([np.ones(nb), scales, [1.0]])
     scaled = [replace(own, factor=own.factor * factors[own.places]) for own in joints]

@@ -265,15 +265,18 @@ def tilt_columns(around: Around) -> Array:
 
 def zero_columns(around: Around) -> Array:
     """Torques of the rigid bodies at shifted positions of a joint."""
-    run, step = around.part.run, STEP * np.eye(around.rows.robot.dof)[around.at.joint]
-    rigid = around.model.without_joint_terms()
+    rows, part, j = around.rows, around.part, around.at.joint
+    key = "zero", j, id(part), around.model.values.tobytes()
+    if key not in rows.derived:  # a search reads them, and what is allowed for after it
+        run, step = part.run, STEP * np.eye(rows.robot.dof)[j]
+        rigid = around.model.without_joint_terms()
+        unmoved = decimated_rigid_torque(rows, part, around.model)
 
-    def moved(q: Array, dq: Array, ddq: Array) -> Array:
-        return inverse_dynamics(rigid, q + step, dq, ddq).T
+        def change(q: Array, dq: Array, ddq: Array) -> Array:
+            return np.asarray((inverse_dynamics(rigid, q + step, dq, ddq) - unmoved).T / STEP)
 
-    after = around.part.filter_smooth_function(moved, run.q, run.dq, run.ddq)
-    unmoved = decimated_rigid_torque(around.rows, around.part, around.model).T
-    return (after - around.part.filter_smooth_function(lambda q: unmoved, run.q))[None] / STEP
+        rows.derived[key] = part.filter_smooth_function(change, run.q, run.dq, run.ddq)
+    return rows.derived[key][None]
 
 
 def compliance_columns(around: Around) -> Array:

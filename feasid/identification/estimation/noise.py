@@ -27,15 +27,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.identification.regression.low_pass import WHITE_CORRELATION
 from feasid.identification.regression.triangle import Reduced
-
-Places = npt.NDArray[np.intp]
 
 NOISE_ROUNDS = 4
 """Alternations of least squares and variances; the fifth changes weights by less than 1 %."""
@@ -59,8 +56,6 @@ estimate has."""
 
 RANK_SHARE = 1e-10
 """Singular values of a column-scaled triangle below this share are directions that a log lacks."""
-
-TALL = 4  #: Rows over columns from which a branch's equations become a triangle at once.
 
 TINY = 1e-300  #: Replaces zero in divisions.
 
@@ -101,46 +96,21 @@ class Noise:
     def whitened_triangle_with_slope(
         self, reduced: Reduced, folds: Sequence[int] | None = None
     ) -> Array:
-        """The same triangle with the torques' slopes behind them, shape (nb + 2, nb + 2).
-
-        Joints of few columns come first, and each meets those that share columns with it: the
-        branches of a robot are triangles of their own columns before they are stacked.
-        """
-        size, branches = len(reduced.columns), list[tuple[set[int], list[tuple[Places, Array]]]]()
-        for j in sorted(range(len(reduced.supports)), key=lambda j: len(reduced.supports[j])):
+        """The same triangle with the torques' slopes behind them, shape (nb + 2, nb + 2)."""
+        size = len(reduced.columns)
+        parts = []
+        for j, support in enumerate(reduced.supports):
             rows, counts, slowness = _slowness_classes(reduced, j, folds)
             scaled = rows / self.deviations(j, slowness)[:, None, None]
-            triangle = np.linalg.qr(scaled[counts > 0].reshape(-1, rows.shape[2]), mode="r")
-            support = reduced.supports[j]
-            columns, parts = {*support}, [(np.array(support, dtype=np.intp), np.asarray(triangle))]
-            for others, more in (b for b in branches if not b[0].isdisjoint(support)):
-                columns, parts = columns | others, more + parts
-            if sum(len(r) for _, r in parts) > TALL * len(columns):
-                parts = [_stack_columns(columns, parts)]
-            branches = [*(b for b in branches if b[0].isdisjoint(support)), (columns, parts)]
-        r, ends = np.zeros((size + 2, size + 2)), list[Array]()
-        for places, part in (_stack_columns(*branch) for branch in branches):
-            r[np.ix_(places[: len(part)], np.append(places, [size, size + 1]))] = part[
-                : len(places)
-            ]
-            ends.append(part[len(places) :, -2:])  # branches share torques and slopes alone
-        end = np.linalg.qr(np.vstack(ends), mode="r")
-        r[size : size + len(end), size:] = end
+            part = np.linalg.qr(scaled[counts > 0].reshape(-1, rows.shape[2]), mode="r")
+            wide = np.zeros((len(part), size + 2))
+            wide[:, [*support, size, size + 1]] = part
+            parts.append(wide)
+        r = np.zeros((size + 2, size + 2))
+        full = np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
+        r[: full.shape[0]] = full
         r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
         return r
-
-
-def _stack_columns(
-    columns: set[int], parts: Sequence[tuple[Places, Array]]
-) -> tuple[Places, Array]:
-    """Triangle of rows that have some of these columns each, then torque and slope."""
-    places = np.array(sorted(columns), dtype=np.intp)
-    wide, first = np.zeros((sum(len(r) for _, r in parts), len(places) + 2)), 0
-    for some, r in parts:
-        rows = wide[first : first + len(r)]
-        rows[:, np.searchsorted(places, some)], rows[:, -2:] = r[:, :-2], r[:, -2:]
-        first += len(r)
-    return places, np.asarray(np.linalg.qr(wide, mode="r"))
 
 
 def _slowness_classes(
