@@ -59,7 +59,7 @@ class ImuPose:
             imu = replace(imu, delay=round(imu.delay + self.delay, 5))
         if not said:
             return []
-        text = f"the IMU is not as described: beside the logged orientation {' and '.join(said)}"
+        text = f"the IMU is not as described: by the logged orientation, {' and '.join(said)}"
         values = {"rotation": self.rotation.tolist(), "delay": self.delay}
         return [Finding("imu-pose", "warning", text, imu_option(imu), values=values)]
 
