@@ -215,7 +215,7 @@ def test_every_right_angle_of_an_imu_is_found(k, sign):
         return
     assert one.code == "imu-axes"
     np.testing.assert_allclose(one.values["rotation"], OWN @ TURNS[k], atol=1e-6)
-    remedy = f"imu=Imu('base', rotation={one.values['rotation']})"
+    remedy = f"imu={ {'link': 'base', 'rotation': one.values['rotation']} }"
     signs = ", and turn the sign of acc_x, acc_y and acc_z" * (sign < 0)
     assert one.remedy == remedy + signs
     what = " and the accelerometer's sign" * (sign < 0)

@@ -65,13 +65,12 @@ class ImuPose:
 
 
 def imu_option(imu: Imu) -> str:
-    """The option that describes an IMU, to be pasted."""
-    said, usual = [repr(imu.link)], Imu(imu.link)
+    """The option that describes an IMU, to be pasted in Python and at a command line."""
+    usual, said = Imu(imu.link), {"link": imu.link}
     for name in ("rotation", "position", "delay"):
         value = np.asarray(getattr(imu, name))
-        if not np.array_equal(value, getattr(usual, name)):
-            said.append(f"{name}={value.tolist()}")
-    return f"imu=Imu({', '.join(said)})"
+        said |= {} if np.array_equal(value, getattr(usual, name)) else {name: value.tolist()}
+    return f"imu={said}"
 
 
 def find_imu_pose(gyro: Array, omega: Array, mounting: Array, rate: float) -> ImuPose:
