@@ -130,6 +130,7 @@ CASES = [
     ("contacts", lambda s: s.fit_log(contacts={"foot": "rod"})),
     ("client", lambda s: f.reduce(s.log, s.robot, executor=POOL, client=Client())),
     ("measured", lambda s: s.fit_commands(measured=["slide"])),
+    ("friction_per_kelvin", lambda s: s.fit_commands(friction_per_kelvin={"slide": (1, 0, 20)})),
     ("delay", lambda s: s.fit_commands(delay=0.01)),
     ("servo", lambda s: s.fit_commands(servo=s.gains())),
     ("filtering", lambda s: s.fit_commands(cutoff=False)),

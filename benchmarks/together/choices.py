@@ -500,6 +500,7 @@ def is_taken(choice, robot, log):
         "passive": robot in ("serial", "rotors") and not commands,
         "friction": not commands or choice.label != "friction:none",
         **dict.fromkeys(("delay", "drive_inertia", "couplings"), not commands),
+        "friction_per_kelvin": not commands,
     }
     return needs.get(option, True)
 

@@ -328,7 +328,7 @@ def _require_model(robot: Robot, options: Mapping[str, Any]) -> Robot:
             f"each; robot {robot.name!r} has coupled joints or drives, or a floating base: fit "
             "measured torques"
         )
-    for name in ("measured", "transmission"):
+    for name in ("measured", "transmission", "friction_per_kelvin"):
         if options[name] is not None:
             raise InputError(
                 f"{name} applies to torques, and command to logs without: leave it out", option=name
