@@ -175,8 +175,8 @@ class EntropicProblem:
         return self._tried(start, weight, ROUGH / cones.OTHER_WEIGHT, decrement, steps).delta
 
     def _terms(self, weight: float, other: float) -> list[tuple[float, cones.ConvexFunction]]:
-        """The cost: equations, the divergence of bodies, and logarithms of everything else."""
-        return [(1.0, self._squares), (weight, self._bodies), (other, self._others)]
+        """The cost: logarithms of everything else, equations, and the divergence of bodies."""
+        return [(other, self._others), (1.0, self._squares), (weight, self._bodies)]
 
     def _newton(
         self, delta: Array, weight: float, other: float, decrement: float = DECREMENT

@@ -96,11 +96,12 @@ class Quadratic:
 
     def value(self, delta: Array) -> float:
         """See `ConvexFunction`."""
-        return 0.5 * float(np.sum((self.A @ delta - self.b) ** 2))
+        error = self.A @ delta - self.b
+        return 0.5 * float(error @ error)
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
         """See `ConvexFunction`."""
-        return self.directions.T @ (self.A.T @ (self.A @ delta - self.b)), self.hessian
+        return self.rows_along_directions.T @ (self.A @ delta - self.b), self.hessian
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,44 +138,41 @@ class BallBarrier:
 
 @dataclass(frozen=True, eq=False)
 class LogDeterminants:
-    """Weighted ``tr(S C) - log det C`` of matrices C of one shape; S are the `slopes`."""
+    """Weighted ``-log det C`` of matrices C of one shape, along directions z."""
 
     group: BlockGroup
-    directions: Array  #: Shape (g, c, k): of their parameters; the k that move any.
-    places: npt.NDArray[np.intp]  #: Shape (g, k): which these are.
-    slopes: Array  #: Shape (g, s, s): inverses of the reference's.
-    pulls: Array  #: Shape (g, c): ``<slope, B_j>``.
+    #: Shape (g, k, s s): how they change along the k directions that move any, times the root of
+    #: the weight.
+    changes: Array
+    places: npt.NDArray[np.intp]  #: Shape (g, k): which directions these are.
+    entries: npt.NDArray[np.intp]  #: Shape (g k k,): of pairs of them in a flat (z, z).
     weights: Array  #: Shape (g,).
 
     def value(self, delta: Array) -> float:
-        """Its share of the divergence; infinite outside."""
-        matrices = self.group.matrices(delta)
+        """Infinite where a matrix is not positive definite."""
         try:
-            factors = np.linalg.cholesky(matrices)
+            factors = np.linalg.cholesky(self.group.matrices(delta))
         except np.linalg.LinAlgError:
             return np.inf
-        logs = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-        traces = (self.slopes * matrices).sum(axis=(1, 2))
-        return float(self.weights @ (traces - logs))
+        logs = np.log(factors.diagonal(axis1=1, axis2=2)).sum(axis=1)
+        return -2.0 * float(self.weights @ logs)
 
     def add_derivatives(self, delta: Array, gradient: Array, hessian: Array) -> None:
-        """Add its gradient by parameter, (n,), and its Hessian along the directions, (z, z)."""
+        """Add its gradient, (z,), and its Hessian, (z, z)."""
         # With C = F F', <C^-1 B_i, C^-1 B_j> is a Gram matrix of F^-1 B_i F^-T: no squaring.
         inverse = np.linalg.inv(np.linalg.cholesky(self.group.matrices(delta)))
         blocks, size = inverse.shape[:2]
         # vec(X B X') = (X kron X) vec(B): one product per block
         twice = inverse[:, :, None, :, None] * inverse[:, None, :, None, :]
-        twice = twice.reshape(blocks, size * size, size * size)
-        flat = self.group.basis.reshape(*self.group.columns.shape, -1) @ twice.transpose(0, 2, 1)
-        pulls = self.pulls - flat[..., :: size + 1].sum(axis=2)
-        np.add.at(gradient, self.group.columns, self.weights[:, None] * pulls)
-        bend = self.weights[:, None, None] * (flat @ flat.transpose(0, 2, 1)) @ self.directions
-        count = self.directions.shape[2]
-        if count == len(hessian):
-            hessian += self.directions.reshape(-1, count).T @ bend.reshape(-1, count)
+        flat = self.changes @ twice.reshape(blocks, size * size, -1).transpose(0, 2, 1)
+        traces = flat[..., :: size + 1].sum(axis=2)
+        np.subtract.at(gradient, self.places, np.sqrt(self.weights)[:, None] * traces)
+        if flat.shape[1] == len(hessian):
+            every = flat.transpose(1, 0, 2).reshape(len(hessian), -1)
+            hessian += every @ every.T
         else:
-            own = self.directions.transpose(0, 2, 1) @ bend
-            np.add.at(hessian, (self.places[:, :, None], self.places[:, None]), own)
+            own = flat @ flat.transpose(0, 2, 1)
+            np.add.at(hessian.reshape(-1), self.entries, own.ravel())
 
     def multipliers(self, delta: Array, move: Array) -> list[tuple[int, Array]]:
         """``C^-1 - C^-1 dC C^-1`` by place of the block: the inverse, linear in a move."""
@@ -193,11 +191,10 @@ class LogBarrier:
     #: Shape (m,): which of the linear constraints vary along the directions; the others are left
     #: out.
     places: npt.NDArray[np.intp]
-    #: Shape (m, n): those constraints, and the slopes of the numbers in the divergence.
-    rows: Array
+    rows: Array  #: Shape (m, n): those constraints.
     constants: Array  #: Shape (m,): see `rows`.
-    slopes: Array  #: Shape (m,): see `rows`.
     row_weight: float
+    slope: Array  #: Shape (n,): of the linear part of the divergence.
 
     @classmethod
     def for_divergence(
@@ -215,34 +212,33 @@ class LogBarrier:
     def _from_groups(
         cls, feasible: FeasibleSet, directions: Array, reference: Array | None, other: float
     ) -> LogBarrier:
-        blocks = []
+        blocks, slope, count = [], np.zeros(len(directions)), directions.shape[1]
         for group in feasible.groups:
             inertial = [feasible.blocks[k].inertial for k in group.members]
             weights = np.where(inertial, 1.0, other)
-            slopes = np.zeros_like(group.constant)  # none of matrices that are not definite
-            at_reference = slopes if reference is None else group.matrices(reference)
-            for slope, matrix in zip(slopes, at_reference, strict=True):
-                if reference is not None and np.linalg.eigvalsh(matrix)[0] > 0:
-                    slope[:] = np.linalg.inv(matrix)
             flat = group.basis.reshape(*group.columns.shape, -1)
-            pulls = (flat @ slopes.reshape(len(slopes), -1, 1))[..., 0]
-            body_directions = directions[group.columns]
-            moving = body_directions.any(axis=1)
-            count = int(moving.sum(axis=1).max(initial=0))
-            if count == moving.shape[1]:
-                moving = np.ones_like(moving)
-            places = np.argsort(~moving, axis=1, kind="stable")[:, :count]
-            some = np.take_along_axis(body_directions, places[:, None], axis=2)
-            blocks.append(LogDeterminants(group, some, places, slopes, pulls, weights))
+            matrices = () if reference is None else group.matrices(reference)
+            for k, matrix in enumerate(matrices):
+                if np.linalg.eigvalsh(matrix)[0] > 0:  # none of matrices that are not definite
+                    slope[group.columns[k]] += weights[k] * flat[k] @ np.linalg.inv(matrix).ravel()
+            moves = directions[group.columns]
+            moving = moves.any(axis=1)
+            most = int(moving.sum(axis=1).max(initial=0))
+            places = np.argsort(~moving, axis=1, kind="stable")[:, :most]
+            if most == count:
+                places = np.broadcast_to(np.arange(count), places.shape)
+            some = np.take_along_axis(moves, places[:, None], axis=2)
+            changes = np.sqrt(weights)[:, None, None] * (some.transpose(0, 2, 1) @ flat)
+            entries = (places[:, :, None] * count + places[:, None]).ravel()
+            blocks.append(LogDeterminants(group, changes, places, entries, weights))
         rows = feasible.linear_matrix @ directions
         size = np.abs(feasible.linear_matrix) @ np.abs(directions).max(axis=1, initial=0.0)
         varying = np.flatnonzero(np.abs(rows).max(axis=1, initial=0.0) > FIXED * size)
-        slopes = np.zeros(len(varying))
+        matrix, constants = feasible.linear_matrix[varying], feasible.linear_constant[varying]
         if reference is not None:
-            values = feasible.linear_values(reference)[varying]
-            np.divide(1.0, values, out=slopes, where=values > 0)
-        numbers = feasible.linear_matrix[varying], feasible.linear_constant[varying], slopes
-        return cls(directions, tuple(blocks), varying, *numbers, other)
+            values = matrix @ reference + constants
+            slope += other * (1.0 / values[values > 0]) @ matrix[values > 0]
+        return cls(directions, tuple(blocks), varying, matrix, constants, other, slope)
 
     @cached_property
     def concordance(self) -> float:
@@ -252,9 +248,9 @@ class LogBarrier:
         return min(weights, default=np.inf)
 
     @cached_property
-    def _moving(self) -> Array:
-        """How the rows change along the directions, shape (m, z)."""
-        return np.asarray(self.rows @ self.directions)
+    def _along(self) -> tuple[Array, Array]:
+        """How the rows (m, z) and the linear part (z,) change along the directions."""
+        return self.rows @ self.directions, self.slope @ self.directions
 
     @property
     def barrier_parameter(self) -> int:
@@ -265,20 +261,20 @@ class LogBarrier:
     def value(self, delta: Array) -> float:
         """Up to a constant; infinite outside the feasible set."""
         numbers = self.rows @ delta + self.constants
-        if (numbers <= 0).any():
+        if numbers.min(initial=np.inf) <= 0:
             return np.inf
-        total = self.row_weight * float(np.sum(self.slopes * numbers - np.log(numbers)))
+        total = float(self.slope @ delta) - self.row_weight * float(np.log(numbers).sum())
         return total + sum(part.value(delta) for part in self.blocks)
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
         """Gradient (z,) and Hessian (z, z) along the directions."""
-        numbers = self.rows @ delta + self.constants
-        gradient = self.row_weight * self.rows.T @ (self.slopes - 1.0 / numbers)
-        moving = self._moving / numbers[:, None]
-        hessian = self.row_weight * moving.T @ moving
+        rows, slope = self._along
+        moving = rows / (self.rows @ delta + self.constants)[:, None]
+        gradient = slope - self.row_weight * moving.sum(axis=0)
+        hessian = self.row_weight * (moving.T @ moving)
         for part in self.blocks:
             part.add_derivatives(delta, gradient, hessian)
-        return self.directions.T @ gradient, hessian
+        return gradient, hessian
 
     def multipliers(self, delta: Array, move: Array) -> tuple[dict[int, Array], dict[int, float]]:
         """Inverses of the matrices and of the numbers by place, linear in a move (n,)."""
@@ -341,8 +337,12 @@ def minimise(
     concordance = min(weight * term.concordance for weight, term in terms)
 
     def value(at: Array) -> float:
-        total = sum(weight * term.value(at) for weight, term in terms)
-        return float(total if tilt is None else total - float(tilt @ at))
+        total = 0.0 if tilt is None else -float(tilt @ at)
+        for weight, term in terms:
+            total += weight * term.value(at)
+            if total == np.inf:  # the first terms are the cheapest
+                break
+        return total
 
     current, gap, before = value(delta), np.inf, np.inf
     for count in range(steps if np.isfinite(current) else 0):  # from outside there is no step
@@ -385,11 +385,11 @@ def project_by_divergence(
 
 
 def newton_step(hessian: Array, right: Array) -> Array:
-    """Newton step in a scaling that makes the Hessian's diagonal one."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), 1e-300))
-    scaled = hessian * scale[:, None] * scale
-    _, step, indefinite = dposv(scaled, scale * right)
+    """Newton step; of a Hessian that is singular but for rounding, the shortest scaled one."""
+    _, step, indefinite = dposv(hessian.T, right)  # symmetric: in the order of LAPACK
     if indefinite:
+        scale = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), 1e-300))
+        scaled = hessian * scale[:, None] * scale
         # By QR: singular values of matrices as badly scaled as these do not always converge.
-        step = lstsq(scaled, scale * right, cond=1e-14, lapack_driver="gelsy")[0]
-    return np.asarray(scale * step)
+        step = scale * lstsq(scaled, scale * right, cond=1e-14, lapack_driver="gelsy")[0]
+    return np.asarray(step)
