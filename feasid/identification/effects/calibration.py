@@ -213,7 +213,7 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[EffectAt]) -> CorrectedLo
     if not active:
         return trial
     trial, *_ = gauss_newton(trial, active, FIRST_STEPS)
-    noise = trial.estimator.estimate_noise(trial.reduced, trial.delta)
+    noise = replace(trial.minimiser).estimate_noise(trial.reduced)
     trial = trial.with_correction(trial.correction, noise)
     if warm := [m for m in active if m.kind == "warm-up"]:
         rest = {m: v for m, v in trial.correction.values.items() if m not in warm}

@@ -122,8 +122,8 @@ def corrected_equations(
 class CorrectedLog:
     """A log with some corrections, and its feasible model.
 
-    `weight`: of the prior; `start`: (n,), a strictly feasible model; None where it is sought;
-    `before`: the log with another correction.
+    `weight`: of the prior; `near`: (n,), a model that its own is sought from; None where none is
+    known; `before`: the log with another correction.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class CorrectedLog:
         correction: LogCorrection,
         noise: Noise,
         weight: float,
-        start: Array | None,
+        near: Array | None,
         before: CorrectedLog | None = None,
     ) -> None:
         self.setup, self.correction, self.noise, self.weight = setup, correction, noise, weight
@@ -141,9 +141,7 @@ class CorrectedLog:
         )
         kept = replace(setup.estimator.on(self.base), prior_weight=weight, noise=noise)
         self.estimator = kept.for_comparison(noise)
-        self.minimiser, self.delta, self.unit_covariance = self.estimator.follow(
-            self.reduced, start
-        )
+        self.minimiser, self.delta, self.unit_covariance = self.estimator.follow(self.reduced, near)
         self.beta = np.asarray(self.base.K @ self.delta)
 
     def with_correction(
@@ -151,7 +149,7 @@ class CorrectedLog:
     ) -> CorrectedLog:
         """The log with another correction, its model sought from this one."""
         own = self.noise if noise is None else noise
-        return CorrectedLog(self.setup, correction, own, self.weight, self.delta, self)
+        return CorrectedLog(self.setup, correction, own, self.weight, self.minimiser.near, self)
 
     @cached_property
     def row_deviations(self) -> Array:
@@ -182,8 +180,8 @@ class CorrectedLog:
         out = np.zeros(len(self.torque))
         for fold in range(FOLDS):
             others = [f for f in range(FOLDS) if f != fold]
-            r, rho, _ = self.noise.whitened_triangle(self.reduced, others)
-            beta = self.base.K @ self.minimiser.minimum(r, rho).delta
+            triangle = self.noise.whitened_triangle(self.reduced, others)
+            beta = self.base.K @ replace(self.minimiser).predict(triangle)
             own = self.rows.fold == fold
             out[own] = (self.torque - self.rows.predict(beta))[own]
         return out

@@ -364,7 +364,7 @@ def select_effects(
     setup: UncorrectedLog, estimate: Estimate, words: Sequence[str], barred: Set[str] = frozenset()
 ) -> Selection:
     """Search a log around its plain fit for everything that may enter, without `barred` kinds."""
-    plain = CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
+    plain = CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.near)
     trial, delay, delays = plain, EffectAt("delay"), list[Candidate]()
     asked = setup.options["calibration"]
     gains = isinstance(asked, Mapping) and bool(asked.get("gain"))

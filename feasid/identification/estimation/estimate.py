@@ -39,6 +39,7 @@ class Estimate:
     #: how parameters follow k errors of unit variance that all rows share; in both, (n, k)
     systematic: Array = field(default_factory=lambda: np.zeros((0, 0)))
     bounds: BoundsTest = field(default_factory=BoundsTest)  #: what the log says of plausible bounds
+    near: Array | None = None  #: a model that similar minima are sought from, (n,)
     inconsistent: tuple[str, ...] = ()  #: bodies whose description the log contradicts
     notes: tuple[Note, ...] = ()
 

@@ -31,6 +31,7 @@ from feasid.identification.estimation.estimate import (
     uncertified_notes,
 )
 from feasid.identification.estimation.held_out import CrossValidation, FoldSolver
+from feasid.identification.estimation.newton import LOOSEST
 from feasid.identification.estimation.noise import Noise, estimate_noise, standard_deviations
 from feasid.identification.estimation.problem import (
     EstimationProblem,
@@ -185,11 +186,12 @@ class Estimator:
         if self.prior is None:
             return self._without_prior(equations)
         problem = self.problem(equations)
-        start = self.start(problem)
-        noise = self.noise or self._estimate_noise(equations, problem, start)
+        minimiser = Minimiser(problem, priors.WEIGHT, self.start(problem), self.solver)
+        noise = self.noise or self._estimate_noise(equations, minimiser)
         triangle = noise.whitened_triangle(equations)
-        weight, evidence_weight, evidence = self._prior_weight(problem, triangle, start)
-        minimum = Minimiser(problem, weight, start, self.solver).minimum(*triangle[:2])
+        weight, evidence_weight, evidence = self._prior_weight(minimiser, triangle)
+        minimiser.weight = weight
+        minimum = minimiser.minimum(*triangle[:2])
         optimum = self._least_squares(triangle)
         minimum, test = select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
         # Rows count by the correlation that is seen; what it misses would make deviations small.
@@ -214,6 +216,7 @@ class Estimator:
             systematic=np.zeros((len(covariance), 0)),
             bounds=test.at(minimum, problem),
             inconsistent=_inconsistent_bodies(problem, triangle, minimum, weight),
+            near=minimiser.near,
         )
         notes = estimate_notes(estimate, self.prior.name, self.feasible)
         wls = isinstance(self.weights, str) and self.weights != "noise"
@@ -267,8 +270,7 @@ class Estimator:
 
     def estimate_noise(self, reduced: Reduced, near: Array | None = None) -> Noise:
         """The noise of a log around the estimate with the prior of a known weight."""
-        problem = self.problem(reduced)
-        return problem.estimate_noise(reduced, self._known_weight, self.start(problem, near))
+        return self._minimiser(self.problem(reduced), near).estimate_noise(reduced)
 
     def follow(self, reduced: Reduced, near: Array | None = None) -> tuple[Minimiser, Array, Array]:
         """A minimiser for equations like these, the parameters (n,), and how they follow noise.
@@ -305,7 +307,8 @@ class Estimator:
         return float(self.prior_weight)
 
     def _minimiser(self, problem: EstimationProblem, near: Array | None = None) -> Minimiser:
-        return Minimiser(problem, self._known_weight, self.start(problem, near), self.solver)
+        start = self.start(problem, near)
+        return Minimiser(problem, self._known_weight, start, self.solver, near)
 
     # -- steps of a fit ------------------------------------------------------------------------
 
@@ -315,12 +318,12 @@ class Estimator:
             *triangle[:2], self.base, self.feasible, solver=self.solver
         )
 
-    def _estimate_noise(
-        self, equations: Reduced, problem: EstimationProblem, start: Array
-    ) -> Noise:
+    def _estimate_noise(self, equations: Reduced, minimiser: Minimiser) -> Noise:
         """The noise of the log, or one with the caller's weights of joints."""
-        entropic = replace(problem, prior=priors.PRIORS["entropic"])
-        noise = entropic.estimate_noise(equations, priors.WEIGHT, start)
+        problem = replace(minimiser.problem, prior=priors.PRIORS["entropic"])
+        entropic = replace(minimiser, problem=problem)
+        noise = entropic.estimate_noise(equations)
+        minimiser.near = entropic.near
         if isinstance(self.weights, str) and self.weights == "noise":
             return noise
         beta = estimate_noise(equations, correlated=False)[1]
@@ -333,15 +336,14 @@ class Estimator:
         return Noise(common / self.weights**2, 0 * rms, noise.correlation)
 
     def _prior_weight(
-        self, problem: EstimationProblem, triangle: Triangle, start: Array
+        self, minimiser: Minimiser, triangle: Triangle
     ) -> tuple[float, float, tuple[tuple[float, float], ...]]:
         """The prior's weight, the one of the largest evidence, and the curve it was read from."""
         assert self.prior is not None
         number = isinstance(self.prior_weight, int | float)
         fixed_weight = float(self.prior_weight) if number else None  # type: ignore[arg-type]
-        known = self.prior.evidence(
-            problem.problem(*triangle[:2], priors.WEIGHT)[0], problem.reduce(start)
-        )
+        minimum, problem, _ = minimiser.solve(*triangle[:2], LOOSEST)
+        known = self.prior.evidence(problem, minimum.delta)
         if known is None:
             if fixed_weight is None and self.prior_weight is None:
                 fixed_weight = self.prior.weight

@@ -42,8 +42,11 @@ FAR = 150
 STRONGER = (1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100.0, 10.0)
 """... and the factors on the divergence's weight that are passed on the way from there."""
 
-ROUGH = 0.1  #: The number of Newton steps if few digits are needed.
-RESUMED = (1e-4, 1e-6, BARRIERS[-1])  #: The number of Newton steps from a neighbouring optimum.
+ROUGH = 0.1  #: The weight of these logarithms if few digits are needed.
+LOOSEST = 1e-4
+"""... and if three are. A minimum of other equations is sought from there: steps away from a
+constraint that is closer only double the distance."""
+RESUMED = (LOOSEST, 1e-6, BARRIERS[-1])
 
 UNSEEN = 1e-14
 """Relative ridge on second derivatives, for joint terms that the log does not see at all."""
@@ -289,14 +292,17 @@ class EntropicProblem:
         H = self._curvature + weight * self.hessian(delta)
         return np.asarray(H @ (moved / self.unit[:, None]))
 
-    def unit_noise_covariance(self, delta: Array, weight: float) -> Array:
+    def unit_noise_covariance(
+        self, delta: Array, weight: float, barrier: float = BARRIERS[-1]
+    ) -> Array:
         """``H^-1`` in SI units, shape (n, n): its trace against A'A counts the noise followed.
 
-        H has the logarithms of other constraints: at an active one the minimum cannot move.
+        H has the logarithms of other constraints with the weight with which delta was sought: at an
+        active one the minimum cannot move.
         """
         H = self._curvature + weight * self.hessian(delta)
         if self.logarithms:
-            H = H + BARRIERS[-1] / cones.OTHER_WEIGHT * self._others.derivatives(delta)[1]
+            H = H + barrier / cones.OTHER_WEIGHT * self._others.derivatives(delta)[1]
         return self._sandwich(H, H)
 
     def evidence(self, delta: Array, weight: float) -> float:
@@ -318,14 +324,27 @@ class EntropicProblem:
         return -self.cost(delta, weight) - 0.5 * float(logdet) - normaliser
 
     def maximise_evidence(self, start: Array) -> tuple[float, tuple[tuple[float, float], ...]]:
-        """The weight of `GRID` with the largest evidence, and all of them with theirs."""
-        curve = []
-        delta = start
-        for weight in reversed(GRID):
-            delta = self._newton(delta, weight, BARRIERS[-1] / cones.OTHER_WEIGHT).delta
-            curve.append((weight, self.evidence(delta, weight)))
-        best = max(curve, key=lambda point: point[1])
-        return best[0], tuple(reversed(curve))
+        """The weight of `GRID` with the largest evidence, and those that were tried with theirs.
+
+        Every second one from the strongest on, until the evidence has fallen by a factor e, then
+        neighbours of the best: the curves of real logs have one peak.
+        """
+        minima, curve = dict[int, Array](), dict[int, float]()
+
+        def weigh(place: int, near: Array) -> None:
+            minimum = self._newton(near, GRID[place], LOOSEST / cones.OTHER_WEIGHT, LOOSEST)
+            minima[place], curve[place] = minimum.delta, self.evidence(minimum.delta, GRID[place])
+
+        last = best = len(GRID) - 1
+        weigh(last, start)
+        while last > 0 and curve[last] > curve[best] - 1.0:
+            weigh(last - 2, minima[last])
+            last -= 2
+            best = max(curve, key=lambda place: curve[place])
+        for place in {best - 1, best + 1} & {*range(len(GRID))}:
+            weigh(place, minima[best])
+        points = [(GRID[place], curve[place]) for place in sorted(curve)]
+        return max(points, key=lambda point: point[1])[0], tuple(points)
 
 
 def _regular(H: Array) -> Array:

@@ -109,7 +109,7 @@ class Prior:
         problem : EntropicProblem
             Equations, feasible set and reference of the estimate.
         start : ndarray, shape (n,)
-            A strictly feasible model in the problem's free parameters.
+            A minimiser with another weight, in the problem's free parameters.
 
         Returns
         -------
@@ -157,7 +157,7 @@ class EntropicPrior(Prior):
         self, problem: EntropicProblem, start: Array
     ) -> tuple[float, tuple[tuple[float, float], ...]]:
         """Laplace's approximation over a grid of weights."""
-        return problem.maximise_evidence(problem.minimise(start, WEIGHT).delta)
+        return problem.maximise_evidence(start)
 
     def clip_weight(self, evident: float) -> float:
         """At most `STRONGEST`: a description that contradicts the log gets less weight."""

@@ -20,7 +20,15 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
-from feasid.identification.estimation.newton import BARRIERS, WEAK, WEAKEST, EntropicProblem
+from feasid.identification.estimation.newton import (
+    BARRIERS,
+    DECREMENT,
+    LOOSEST,
+    RESUMED,
+    WEAK,
+    WEAKEST,
+    EntropicProblem,
+)
 from feasid.identification.estimation.noise import Noise, estimate_noise
 from feasid.identification.estimation.priors import PRIORS, Prior
 from feasid.identification.regression.triangle import Reduced
@@ -42,10 +50,10 @@ deviation of the minimum's ..."""
 
 MAX_GAP_SHARE = 1e-7  #: ... or this share of the objective, if a strong prior makes it large.
 
-PREDICTED, LOOSEST, CLOSE = 1e-2, 1e-4, 0.3
+PREDICTED, CLOSE = 1e-2, 0.3
 """Share of the residual by which the errors of a part's model may differ from its minimum's at most
-(on packaged logs they differ by 5e-4), the largest weight of other constraints' logarithms that may
-be left then, and the decrement that is enough, in units of this weight."""
+(on packaged logs they differ by 5e-4), and the decrement that is enough then, in units of the
+weight of other constraints' logarithms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,21 +179,6 @@ class EstimationProblem:
         free = self.prior.covariance(objective, self.reduce(delta), weight, believed)
         return self.full_covariance(free)
 
-    def estimate_noise(
-        self, reduced: Reduced, weight: float, start: Array, folds: Sequence[int] | None = None
-    ) -> Noise:
-        """The noise of a log around the estimate with the prior."""
-        K, minimiser = self.base.K, Minimiser(self, weight, start)
-
-        def solver(r: Array, rho: Array) -> tuple[Array, Array]:
-            minimum, problem, divergence = minimiser.solve(r, rho)
-            covariance = self.full_covariance(
-                problem.unit_noise_covariance(minimum.delta, divergence)
-            )
-            return K @ self.expand(minimum.delta), K @ covariance @ K.T
-
-        return estimate_noise(reduced, solver, folds)[0]
-
 
 @dataclass(eq=False)
 class Minimiser:
@@ -195,23 +188,41 @@ class Minimiser:
     weight: float  #: of the prior
     start: Array  #: a strictly feasible model, shape (n,)
     solver: Any = None  #: of the CVXPY program, where Newton's method does not suffice
-    near: Array | None = None  #: what the last minimum was sought from, for the next
+    near: Array | None = None  #: a model that the last minimum was sought from, (n,)
 
-    def solve(self, r: Array, rho: Array) -> tuple[Minimum, EntropicProblem, float]:
+    def solve(
+        self, r: Array, rho: Array, last: float = BARRIERS[-1]
+    ) -> tuple[Minimum, EntropicProblem, float]:
         """The minimum over the free parameters, without constraints that are not affine.
 
         Also the problem that it solves, and the divergence's weight in it. The caller has to check
-        its gap: `minimum` does.
+        its gap: `minimum` does. `last`: weight of other constraints' logarithms in the end.
         """
         problem, divergence = self.problem.problem(r, rho, self.weight)
         # With a weak prior bodies are close to their bounds.
-        barriers = WEAK[1:] if divergence < WEAKEST else BARRIERS[-1:]
-        if self.near is None:
-            path = problem.path(self.problem.reduce(self.start), divergence)
-        else:
-            path = problem.path(self.near, divergence, barriers)
-        self.near = path[-min(len(barriers), len(path))].delta
+        every, resumed = (WEAK, WEAK[1:]) if divergence < WEAKEST else (BARRIERS, RESUMED)
+        start, barriers = (self.start, every) if self.near is None else (self.near, resumed)
+        path = problem.path(
+            self.problem.reduce(start),
+            divergence,
+            tuple(b for b in barriers if b >= last),
+            CLOSE * last if last > BARRIERS[-1] else DECREMENT,
+        )
+        warm = sum(b >= last for b in resumed)
+        self.near = self.problem.expand(path[-min(warm, len(path))].delta)
         return path[-1], problem, divergence
+
+    def estimate_noise(self, reduced: Reduced) -> Noise:
+        """The noise of a log around the estimate with the prior."""
+        K = self.problem.base.K
+
+        def solver(r: Array, rho: Array) -> tuple[Array, Array]:
+            minimum, problem, divergence = self.solve(r, rho, LOOSEST)
+            free = problem.unit_noise_covariance(minimum.delta, divergence, LOOSEST)
+            covariance = self.problem.full_covariance(free)
+            return K @ self.problem.expand(minimum.delta), K @ covariance @ K.T
+
+        return estimate_noise(reduced, solver)[0]
 
     def predict(self, triangle: tuple[Array, Array, float]) -> Array:
         """All standard parameters of a model for predictions, near enough to the minimum.
@@ -225,12 +236,12 @@ class Minimiser:
         allowed = 0.5 * (PREDICTED * residual) ** 2
         last = min(allowed / (problem.logarithms + 1), LOOSEST)
         if divergence >= WEAKEST and last > BARRIERS[-1] and not problem.feasible.convex:
-            start = self.problem.reduce(self.start) if self.near is None else self.near
+            start = self.problem.reduce(self.start if self.near is None else self.near)
             barriers = (*BARRIERS[: 2 * (self.near is None)], last)
             minimum = problem.path(start, divergence, barriers, CLOSE * last)[-1]
             if minimum.gap <= allowed:
-                self.near = minimum.delta
-                return self.problem.expand(minimum.delta)
+                self.near = self.problem.expand(minimum.delta)
+                return self.near
         return self.minimum(r, rho).delta
 
     def minimum(self, r: Array, rho: Array) -> Minimum:
