@@ -11,7 +11,6 @@ and offset of a joint that moves one way only do not cancel each other by the hu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
