@@ -103,9 +103,9 @@ def test_what_newton_does_not_reach_is_sought_in_cvxpy(robot, log, monkeypatch):
     right = feasid.fit(log, robot, **OPTIONS)
     path = EntropicProblem.path
 
-    def stuck(self, start, weight, barriers=problem.BARRIERS):
+    def stuck(self, start, weight, barriers=problem.BARRIERS, enough=newton.DECREMENT):
         if len(barriers) == 1:  # from a solver's point
-            return path(self, start, weight, barriers)
+            return path(self, start, weight, barriers, enough)
         return [Minimum(np.array(start), np.inf, 0, "unfinished")] * len(barriers)
 
     monkeypatch.setattr(EntropicProblem, "path", stuck)
@@ -126,7 +126,7 @@ def test_errors_of_a_model_for_predictions_are_bounded_by_the_residual(robot, lo
 def test_what_neither_reaches_is_no_answer(robot, log, monkeypatch):
     kept = feasid.fit(log, robot, **OPTIONS).estimator
 
-    def stuck(self, start, weight, barriers=problem.BARRIERS):
+    def stuck(self, start, weight, barriers=problem.BARRIERS, enough=newton.DECREMENT):
         return [Minimum(np.array(start), np.inf, 0, "unfinished")] * len(barriers)
 
     monkeypatch.setattr(EntropicProblem, "path", stuck)
