@@ -24,7 +24,9 @@ from feasid.core.arrays import Array
 from feasid.core.errors import FeasidError, NotEnoughDataError
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import relative_error
+from feasid.identification.estimation.newton import EntropicProblem
 from feasid.identification.estimation.priors import WEIGHT
+from feasid.identification.estimation.problem import EstimationProblem
 from feasid.identification.regression.triangle import Reducer
 from feasid.logs.checks.findings import Finding
 from feasid.logs.checks.signals import DEGREE, degrees_finding
@@ -44,6 +46,11 @@ MOST_STEPS, ENOUGH = 25, 1e-3
 """Newton steps at most for a model of the samples, and half the squared decrement per sample that
 ends them sooner. Models of right logs take 25 to 40 steps; those of wrong ones take hundreds, and J
 is too large after 50 of them already, by more than it may fall."""
+
+FIRST_STEPS, HOPELESS = 8, 20.0
+"""Newton steps after which J of a wrong log is compared with what it must reach, and by how much
+it may exceed that: models of right logs are above their J by 10 at most then, those of the KUKA's
+log without gravity or with another one by 26 to 30."""
 
 SMALLEST_ERROR = 0.03
 """Relative errors below this count as equal: decimated, filtered friction causes as much."""
@@ -130,16 +137,15 @@ class DecimatedLog:
 class JudgedLog:
     """Samples and the feasible model that explains them best; robots alike have one K."""
 
-    def __init__(
-        self, samples: DecimatedLog, near: JudgedLog | None = None, *, rough: bool = True
-    ) -> None:
+    def __init__(self, samples: DecimatedLog, near: JudgedLog | None = None) -> None:
         self.samples: DecimatedLog = samples
-        self.rough = rough
         if near is None:
             self.base: BaseParameters = base_parameters(samples.robot)
+            self.feasible = feasible_set(samples.robot)
         else:  # another robot is the same one under another gravity
             alike = near.samples.robot is samples.robot
             self.base = near.base if alike else near.base_of_all_gravities
+            self.feasible = near.feasible
         reducer = Reducer(samples.robot, [int(c) for c in self.base.independent])
         reducer.add(samples.q, samples.dq, samples.ddq, samples.tau)
         self.reduced = reducer.result()
@@ -153,12 +159,25 @@ class JudgedLog:
     @cached_property
     def cost(self) -> float:
         """J per sample; infinite where nothing can be fitted."""
+        return self.cost_within(np.inf)
+
+    def cost_within(self, most: float) -> float:
+        """J per sample; after a few Newton steps where it exceeds `most` by far."""
         try:
-            errors, divergence, _ = self._fit
+            first = self._model_after(FIRST_STEPS, self._problem[2])
+            cost = self._cost_of(first)
+            if cost > most + HOPELESS:
+                return cost
+            return self._cost_of(self._model_after(MOST_STEPS - FIRST_STEPS, first))
         except FeasidError:
             return float("inf")
-        size = len(self.samples.tau)
-        return float(np.sum(np.log(np.maximum(errors, SMALLEST_ERROR)))) + divergence / size
+
+    @property
+    def least_cost(self) -> float:
+        """What J per sample exceeds for all models, as each joint by itself is fitted at best."""
+        missed = np.array([abs(t[-1, -1]) for t in self.reduced.triangles])
+        errors = relative_error(missed**2, self.reduced.torque_norms)
+        return float(np.sum(np.log(np.maximum(errors, SMALLEST_ERROR))))
 
     @cached_property
     def whitened(self) -> tuple[Array, Array]:
@@ -172,20 +191,30 @@ class JudgedLog:
 
     @property
     def beta(self) -> Array:
-        """Base parameters of the feasible model."""
-        return self._fit[2]
+        """Base parameters of the feasible model, exactly."""
+        problem, objective, start = self._problem
+        return np.asarray(self.base.K @ problem.expand(objective.minimise(start, WEIGHT).delta))
 
     @cached_property
-    def _fit(self) -> tuple[Array, float, Array]:
-        """Relative errors, weighted divergence from the description, and base parameters."""
-        reduced, base = self.reduced, self.base
-        estimator = Estimator(base, feasible_set(base.robot), prior_weight=WEIGHT)
-        size = len(self.samples.tau)
-        limits = (ENOUGH * size, MOST_STEPS) if self.rough else None
-        delta, penalty = estimator.approach(reduced, self.whitened, limits)
-        beta = np.asarray(base.K @ delta)
-        errors = relative_error(reduced.residuals(beta) ** 2, reduced.torque_norms)
-        return errors, penalty, beta
+    def _problem(self) -> tuple[EstimationProblem, EntropicProblem, Array]:
+        """The problem of the feasible model, for these samples, and a start."""
+        estimator = Estimator(self.base, self.feasible)
+        problem = estimator.problem(self.reduced)
+        start = problem.reduce(estimator.start(problem))
+        return problem, problem.problem(*self.whitened, WEIGHT)[0], start
+
+    def _model_after(self, steps: int, start: Array) -> Array:
+        """Free parameters after so many Newton steps, or near the minimum."""
+        enough = ENOUGH * len(self.samples.tau)
+        return self._problem[1].approach(start, WEIGHT, enough, steps)
+
+    def _cost_of(self, free: Array) -> float:
+        """J per sample of a model's free parameters."""
+        problem, objective, _ = self._problem
+        squared = self.reduced.residuals(self.base.K @ problem.expand(free)) ** 2
+        errors = relative_error(squared, self.reduced.torque_norms)
+        penalty = WEIGHT * objective.divergence(free) / len(self.samples.tau)
+        return float(np.sum(np.log(np.maximum(errors, SMALLEST_ERROR)))) + penalty
 
     @cached_property
     def exchange_errors(self) -> Array:
@@ -223,7 +252,7 @@ class JudgedLog:
             eighth = np.arange(len(self.samples.tau)) * 8 // max(len(self.samples.tau), 1) % 2
             s, kinds = self.samples, (*MOTION, "tau")
             parts = [replace(s, **{k: getattr(s, k)[eighth == n] for k in kinds}) for n in (0, 1)]
-            halves = [JudgedLog(part, self, rough=False) for part in parts]
+            halves = [JudgedLog(part, self) for part in parts]
             missed = np.zeros((3, self.base.robot.dof))
             for own, other in (halves, halves[::-1]):
                 r, rho = own.whitened
@@ -248,30 +277,19 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
     """
     floor = len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL
     found = []
-    suspects, bounded = _factor_mistakes(judged.samples), True
+    suspects = _factor_mistakes(judged.samples)
     if judged.cost >= floor:  # else nothing but a factor can lower J by so much
         few = judged.samples.robot.dof <= MOST_JOINTS
         gravity = _gravity_mistakes(judged.samples) if few else ()
         suspects = chain(suspects, gravity) if units_only else _tried_mistakes(judged)
     for finding, samples in suspects:
         enough = judged.cost - (0.0 if finding.code == "scale" else LEAST_FALL)
-        if bounded and samples.tau is judged.samples.tau:
-            # What J per sample exceeds for all models, as each joint by itself is fitted at best.
-            Y, bound = regressor(samples.robot, samples.q, samples.dq, samples.ddq), 0.0
-            for j, tau in enumerate(samples.tau.T):
-                columns = Y[:, j, Y[:, j].any(axis=0)]
-                missed = tau - columns @ np.linalg.lstsq(columns, tau, rcond=None)[0]
-                error = float(np.linalg.norm(missed)) / max(float(np.linalg.norm(tau)), 1e-300)
-                bound += float(np.log(max(error, SMALLEST_ERROR)))
-            bounded = bound >= enough  # a bound that once excludes nothing is left
-            if bounded:
-                continue
         try:
             other = JudgedLog(samples, judged)
         except FeasidError:
             continue
-        if other.cost < enough:
-            found.append((other.cost, finding))
+        if other.least_cost < enough and (cost := other.cost_within(enough)) < enough:
+            found.append((cost, finding))
     return [finding for _, finding in sorted(found, key=lambda pair: pair[0])]
 
 

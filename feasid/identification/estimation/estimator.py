@@ -284,22 +284,6 @@ class Estimator:
         covariance = objective.unit_noise_covariance(minimum.delta, divergence)
         return minimiser, problem.expand(minimum.delta), problem.full_covariance(covariance)
 
-    def approach(
-        self, reduced: Reduced, triangle: tuple[Array, Array], limits: tuple[float, int] | None
-    ) -> tuple[Array, float]:
-        """Parameters near the minimum (n,), and their weighted divergence from the reference.
-
-        `limits` are a decrement and a number of Newton steps that are enough; None for a minimum.
-        """
-        problem = self.problem(reduced)
-        objective, weight = problem.problem(*triangle, self._known_weight)
-        start = problem.reduce(self.start(problem))
-        if limits is None:
-            free = objective.minimise(start, weight).delta
-        else:
-            free = objective.approach(start, weight, *limits)
-        return problem.expand(free), weight * objective.divergence(free)
-
     @property
     def _known_weight(self) -> float:
         """The prior's weight, where it is not taken from the log."""
