@@ -11,10 +11,10 @@ most is only a suspicion; the caller tests it with fits to segments of the whole
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, combinations, product
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,8 @@ GEARS = (0.2, 5.0)
 
 WIDE = 3.2  #: Positions beyond this [rad] may be in degrees.
 RIGHT_ANGLES = (90.0, -90.0, 180.0)  #: Zeros that are tried [degrees].
+
+BEST_AXES = 3  #: Axes of gravity, those that explain the log best, between which it is tried.
 
 MOST_EXCHANGES = 6
 """Pairs of torques, those that explain each other best, that are tried the other way round."""
@@ -138,7 +140,7 @@ class JudgedLog:
     """Samples and the feasible model that explains them best; robots alike have one K."""
 
     def __init__(self, samples: DecimatedLog, near: JudgedLog | None = None) -> None:
-        self.samples: DecimatedLog = samples
+        self.samples, self.near = samples, near
         if near is None:
             self.base: BaseParameters = base_parameters(samples.robot)
             self.feasible = feasible_set(samples.robot)
@@ -198,9 +200,13 @@ class JudgedLog:
     @cached_property
     def _problem(self) -> tuple[EstimationProblem, EntropicProblem, Array]:
         """The problem of the feasible model, for these samples, and a start."""
-        estimator = Estimator(self.base, self.feasible)
-        problem = estimator.problem(self.reduced)
-        start = problem.reduce(estimator.start(problem))
+        near, samples = self.near, self.samples
+        if near and all(getattr(samples, k) is getattr(near.samples, k) for k in (*MOTION, "tau")):
+            problem, start = near._problem[0].under_gravity(self.base), near._problem[2]
+        else:
+            estimator = Estimator(self.base, self.feasible)
+            problem = estimator.problem(self.reduced)
+            start = problem.reduce(estimator.start(problem))
         return problem, problem.problem(*self.whitened, WEIGHT)[0], start
 
     def _model_after(self, steps: int, start: Array) -> Array:
@@ -277,19 +283,24 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
     """
     floor = len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL
     found = []
-    suspects = _factor_mistakes(judged.samples)
-    if judged.cost >= floor:  # else nothing but a factor can lower J by so much
-        few = judged.samples.robot.dof <= MOST_JOINTS
-        gravity = _gravity_mistakes(judged.samples) if few else ()
-        suspects = chain(suspects, gravity) if units_only else _tried_mistakes(judged)
-    for finding, samples in suspects:
+    likely = judged.cost >= floor  # else nothing but a factor can lower J by so much
+
+    def cost_of(finding: Finding, samples: DecimatedLog) -> float:
         enough = judged.cost - (0.0 if finding.code == "scale" else LEAST_FALL)
         try:
             other = JudgedLog(samples, judged)
         except FeasidError:
-            continue
-        if other.least_cost < enough and (cost := other.cost_within(enough)) < enough:
+            return np.inf
+        cost = other.least_cost
+        if cost < enough and (cost := other.cost_within(enough)) < enough:
             found.append((cost, finding))
+        return cost
+
+    tried = likely and not units_only
+    for suspect in _tried_mistakes(judged) if tried else _factor_mistakes(judged.samples):
+        cost_of(*suspect)
+    if likely and judged.samples.robot.dof <= MOST_JOINTS:
+        _try_gravity(judged, cost_of)
     return [finding for _, finding in sorted(found, key=lambda pair: pair[0])]
 
 
@@ -316,7 +327,6 @@ def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]
     for pair in combinations(range(samples.robot.dof), 2):
         exchange = _exchange_order(samples.robot.dof, pair)
         yield _order_finding("q", exchange, samples), samples.with_joint_order(MOTION, exchange)
-    yield from _gravity_mistakes(samples)
 
 
 def _sign_finding(names: Sequence[str]) -> Finding:
@@ -436,27 +446,38 @@ def _position_mistakes(samples: DecimatedLog, j: int) -> Iterator[tuple[Finding,
         yield finding, samples.with_scaled_signals(("q",), j, 1.0, zero)
 
 
-def _gravity_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
+def _try_gravity(judged: JudgedLog, cost_of: Callable[[Finding, DecimatedLog], float]) -> None:
     """Gravity along an axis of the base frame or between axes; only `load_robot` can change it.
 
     A base on a wall, on a ceiling or on a slope of 45 degrees. What is left of another slope is
     small enough to be found as a tilt. Without any gravity: torques from which it was subtracted.
+    Between axes it is tried where these are the three that explain the log best.
     """
+    samples, described = judged.samples, judged.samples.robot.gravity
     size = _size_of_gravity(samples.robot)
-    for axis in product((-1.0, 0.0, 1.0), repeat=3):
-        direction = size * np.array(axis) / max(float(np.linalg.norm(axis)), 1.0)
+
+    def cost_along(axis: Array) -> float:
+        direction = size * axis / max(float(np.linalg.norm(axis)), 1.0)
         gravity = tuple(round(float(x), 2) + 0.0 for x in direction)
-        if np.allclose(gravity, samples.robot.gravity, atol=0.1 * size):
-            continue
+        if np.allclose(gravity, described, atol=0.1 * size):
+            return judged.cost
         message = (
             f"gravity seems to point along {gravity} in the base frame, the description says "
-            f"{tuple(round(float(x), 2) for x in samples.robot.gravity)}"
+            f"{tuple(round(float(x), 2) for x in described)}"
             if any(axis)
             else "the torques carry no weight: gravity was subtracted before they were logged"
         )
         finding = _make_finding("gravity", message, (), (), {}, gravity=gravity)
         finding = replace(finding, remedy=f"load_robot(..., gravity={gravity})")
-        yield finding, replace(samples, robot=samples.robot.with_gravity(gravity))
+        return cost_of(finding, replace(samples, robot=samples.robot.with_gravity(gravity)))
+
+    cost_along(np.zeros(3))
+    axes = sorted([*np.eye(3), *-np.eye(3)], key=cost_along)[:BEST_AXES]
+    for count in (2, 3):
+        for some in combinations(axes, count):
+            between = np.sum(some, axis=0)
+            if np.count_nonzero(between) == count:  # not of opposite axes
+                cost_along(between)
 
 
 def _size_of_gravity(robot: Robot) -> float:

@@ -98,6 +98,12 @@ class EstimationProblem:
                     sizes[column] = np.sqrt(torque / squares)
         return cls(base, feasible, reference, sizes, scale, prior or ENTROPIC)
 
+    def under_gravity(self, base: BaseParameters) -> EstimationProblem:
+        """The same problem of the robot under another gravity."""
+        other = replace(self, base=base)
+        other.__dict__.update(elimination=self.elimination, _without_rows=self._without_rows)
+        return other
+
     @cached_property
     def elimination(self) -> Elimination:
         """Known and tied parameters, out of the problem and back into the answer."""
