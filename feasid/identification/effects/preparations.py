@@ -161,7 +161,10 @@ class JudgedLog:
     @cached_property
     def cost(self) -> float:
         """J per sample; infinite where nothing can be fitted."""
-        return self.cost_within(np.inf)
+        try:
+            return self._cost_of(self.model)
+        except FeasidError:
+            return float("inf")
 
     def cost_within(self, most: float) -> float:
         """J per sample; after a few Newton steps where it exceeds `most` by far."""
@@ -214,13 +217,20 @@ class JudgedLog:
         enough = ENOUGH * len(self.samples.tau)
         return self._problem[1].approach(start, WEIGHT, enough, steps)
 
+    @cached_property
+    def model(self) -> Array:
+        """Free parameters of the feasible model, nearly."""
+        return self._model_after(MOST_STEPS, self._problem[2])
+
+    def errors_of(self, free: Array) -> Array:
+        """Relative errors of a model by its free parameters, (dof,)."""
+        residuals = self.reduced.residuals(self.base.K @ self._problem[0].expand(free))
+        return relative_error(residuals**2, self.reduced.torque_norms)
+
     def _cost_of(self, free: Array) -> float:
-        """J per sample of a model's free parameters."""
-        problem, objective, _ = self._problem
-        squared = self.reduced.residuals(self.base.K @ problem.expand(free)) ** 2
-        errors = relative_error(squared, self.reduced.torque_norms)
-        penalty = WEIGHT * objective.divergence(free) / len(self.samples.tau)
-        return float(np.sum(np.log(np.maximum(errors, SMALLEST_ERROR)))) + penalty
+        """J per sample of a model by its free parameters."""
+        penalty = WEIGHT * self._problem[1].divergence(free) / len(self.samples.tau)
+        return float(np.sum(np.log(np.maximum(self.errors_of(free), SMALLEST_ERROR)))) + penalty
 
     @cached_property
     def exchange_errors(self) -> Array:
@@ -228,9 +238,10 @@ class JudgedLog:
         tau = self.samples.tau
         out = np.ones((tau.shape[1], tau.shape[1]))
         size = np.maximum(np.linalg.norm(tau, axis=0), 1e-300)
+        motion, columns = (getattr(self.samples, k) for k in MOTION), self.reduced.columns
+        every = regressor(self.samples.robot, *motion, columns=columns)
         for j, support in enumerate(self.reduced.supports):
-            columns, s = [self.reduced.columns[k] for k in support], self.samples
-            joint = np.asarray(regressor(s.robot, s.q, s.dq, s.ddq, columns=columns)[:, j])
+            joint = every[:, j, list(support)]
             left, singular, _ = np.linalg.svd(joint, full_matrices=False)
             basis = left[:, singular > 1e-8 * max(singular.max(initial=0.0), 1e-300)]
             out[j] = np.linalg.norm(tau - basis @ (basis.T @ tau), axis=0) / size
@@ -251,7 +262,8 @@ class JudgedLog:
         """
         try:
             size, alone = self.reduced.torque_norms, self.exchange_errors.diagonal()
-            apart = np.linalg.norm(self._fit[0] * size) > FAR * np.linalg.norm(alone * size)
+            errors = self.errors_of(self.model)
+            apart = np.linalg.norm(errors * size) > FAR * np.linalg.norm(alone * size)
             if apart and any(fall > -LEAST_FALL for fall, _ in self.exchanges):
                 return True
             # Every other eighth of the samples is predicted from the rest, and the other way round.

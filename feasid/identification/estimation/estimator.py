@@ -31,7 +31,7 @@ from feasid.identification.estimation.estimate import (
     uncertified_notes,
 )
 from feasid.identification.estimation.held_out import CrossValidation, FoldSolver
-from feasid.identification.estimation.newton import LOOSEST
+from feasid.identification.estimation.newton import NEARBY
 from feasid.identification.estimation.noise import Noise, estimate_noise, standard_deviations
 from feasid.identification.estimation.problem import (
     EstimationProblem,
@@ -326,7 +326,7 @@ class Estimator:
         assert self.prior is not None
         number = isinstance(self.prior_weight, int | float)
         fixed_weight = float(self.prior_weight) if number else None  # type: ignore[arg-type]
-        minimum, problem, _ = minimiser.solve(*triangle[:2], LOOSEST)
+        minimum, problem, _ = minimiser.solve(*triangle[:2], NEARBY)
         known = self.prior.evidence(problem, minimum.delta)
         if known is None:
             if fixed_weight is None and self.prior_weight is None:

@@ -43,10 +43,10 @@ STRONGER = (1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100.0, 10.0)
 """... and the factors on the divergence's weight that are passed on the way from there."""
 
 ROUGH = 0.1  #: The weight of these logarithms if few digits are needed.
-LOOSEST = 1e-4
+NEARBY = 1e-5
 """... and if three are. A minimum of other equations is sought from there: steps away from a
 constraint that is closer only double the distance."""
-RESUMED = (LOOSEST, 1e-6, BARRIERS[-1])
+RESUMED = (NEARBY, 1e-7, BARRIERS[-1])
 
 UNSEEN = 1e-14
 """Relative ridge on second derivatives, for joint terms that the log does not see at all."""
@@ -332,7 +332,7 @@ class EntropicProblem:
         minima, curve = dict[int, Array](), dict[int, float]()
 
         def weigh(place: int, near: Array) -> None:
-            minimum = self._newton(near, GRID[place], LOOSEST / cones.OTHER_WEIGHT, LOOSEST)
+            minimum = self._newton(near, GRID[place], NEARBY / cones.OTHER_WEIGHT, NEARBY)
             minima[place], curve[place] = minimum.delta, self.evidence(minimum.delta, GRID[place])
 
         last = best = len(GRID) - 1

@@ -22,7 +22,7 @@ from feasid.core.errors import InputError
 from feasid.identification.estimation.newton import (
     BARRIERS,
     DECREMENT,
-    LOOSEST,
+    NEARBY,
     RESUMED,
     WEAK,
     WEAKEST,
@@ -49,10 +49,10 @@ deviation of the minimum's ..."""
 
 MAX_GAP_SHARE = 1e-7  #: ... or this share of the objective, if a strong prior makes it large.
 
-PREDICTED, CLOSE = 1e-2, 0.3
+PREDICTED, LOOSEST, CLOSE = 1e-2, 1e-4, 0.3
 """Share of the residual by which the errors of a part's model may differ from its minimum's at most
-(on packaged logs they differ by 5e-4), and the decrement that is enough then, in units of the
-weight of other constraints' logarithms."""
+(on packaged logs they differ by 5e-4), the largest weight of other constraints' logarithms that may
+be left then, and the decrement that is enough, in units of this weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +210,7 @@ class Minimiser:
         path = problem.path(
             self.problem.reduce(start),
             divergence,
-            tuple(b for b in barriers if b >= last),
+            (*(b for b in barriers if b > last), last),
             CLOSE * last if last > BARRIERS[-1] else DECREMENT,
         )
         warm = sum(b >= last for b in resumed)
@@ -222,8 +222,8 @@ class Minimiser:
         K = self.problem.base.K
 
         def solver(r: Array, rho: Array) -> tuple[Array, Array]:
-            minimum, problem, divergence = self.solve(r, rho, LOOSEST)
-            free = problem.unit_noise_covariance(minimum.delta, divergence, LOOSEST)
+            minimum, problem, divergence = self.solve(r, rho, NEARBY)
+            free = problem.unit_noise_covariance(minimum.delta, divergence, NEARBY)
             covariance = self.problem.full_covariance(free)
             return K @ self.problem.expand(minimum.delta), K @ covariance @ K.T
 
