@@ -43,10 +43,8 @@ STRONGER = (1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100.0, 10.0)
 """... and the factors on the divergence's weight that are passed on the way from there."""
 
 ROUGH = 0.1  #: The weight of these logarithms if few digits are needed.
-NEARBY = 1e-5
-"""... and if three are. A minimum of other equations is sought from there: steps away from a
-constraint that is closer only double the distance."""
-RESUMED = (NEARBY, 1e-7, BARRIERS[-1])
+NEARBY = 1e-5  #: ... and if four are, as for noise and evidence.
+RESUMED = (1e-4, 1e-6, BARRIERS[-1])  #: Those from the minimum of similar equations on.
 
 UNSEEN = 1e-14
 """Relative ridge on second derivatives, for joint terms that the log does not see at all."""

@@ -23,7 +23,6 @@ from feasid.identification.estimation.newton import (
     BARRIERS,
     DECREMENT,
     NEARBY,
-    RESUMED,
     WEAK,
     WEAKEST,
     EntropicProblem,
@@ -185,6 +184,11 @@ class EstimationProblem:
         return self.full_covariance(free)
 
 
+CLOSER = (NEARBY, 1e-7, BARRIERS[-1])
+"""Weights of other constraints' logarithms from a minimum of similar equations with the first of
+them on: away from constraints that are closer, each Newton step only doubles the distance."""
+
+
 @dataclass(eq=False)
 class Minimiser:
     """Minima for similar equations one after another, each sought from the one before."""
@@ -205,7 +209,7 @@ class Minimiser:
         """
         problem, divergence = self.problem.problem(r, rho, self.weight)
         # With a weak prior bodies are close to their bounds.
-        every, resumed = (WEAK, WEAK[1:]) if divergence < WEAKEST else (BARRIERS, RESUMED)
+        every, resumed = (WEAK, WEAK[1:]) if divergence < WEAKEST else (BARRIERS, CLOSER)
         start, barriers = (self.start, every) if self.near is None else (self.near, resumed)
         path = problem.path(
             self.problem.reduce(start),
