@@ -171,8 +171,8 @@ def test_contradictions_are_minimal_and_have_the_callers_names(robot, log):
         feasid.fit(log, robot, total_mass=(0.1, 0.5), known={f"{body}.m": 2.0}, **OPTIONS)
 
 
-EVALUATIONS = 25
-"""Newton steps of a solve, on average: quadratic convergence from a start that is not far."""
+EVALUATIONS, STEPS = 12, 1100
+"""Newton steps of a solve, on average, and of a fit: minima are sought from similar ones."""
 
 
 @pytest.mark.sampled(0.34)
@@ -193,4 +193,4 @@ def test_no_solve_of_a_fit_is_unfinished(name, monkeypatch):
     else:
         feasid.fit(feasid.datasets.load(name))
     assert {status for _, status in solves} <= {"converged", "stalled", "rough"}
-    assert np.mean([steps for steps, _ in solves]) <= EVALUATIONS
+    assert sum(steps for steps, _ in solves) <= min(STEPS, EVALUATIONS * len(solves))

@@ -190,8 +190,7 @@ class Estimator:
         noise = self.noise or self._estimate_noise(equations, minimiser)
         triangle = noise.whitened_triangle(equations)
         weight, evidence_weight, evidence = self._prior_weight(minimiser, triangle)
-        minimiser.weight = weight
-        minimum = minimiser.minimum(*triangle[:2])
+        minimum = replace(minimiser, weight=weight).minimum(*triangle[:2])
         optimum = self._least_squares(triangle)
         minimum, test = select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
         # Rows count by the correlation that is seen; what it misses would make deviations small.
@@ -268,9 +267,9 @@ class Estimator:
 
         return from_prior
 
-    def estimate_noise(self, reduced: Reduced, near: Array | None = None) -> Noise:
+    def estimate_noise(self, reduced: Reduced) -> Noise:
         """The noise of a log around the estimate with the prior of a known weight."""
-        return self._minimiser(self.problem(reduced), near).estimate_noise(reduced)
+        return self._minimiser(self.problem(reduced)).estimate_noise(reduced)
 
     def follow(self, reduced: Reduced, near: Array | None = None) -> tuple[Minimiser, Array, Array]:
         """A minimiser for equations like these, the parameters (n,), and how they follow noise.
@@ -304,8 +303,10 @@ class Estimator:
 
     def _estimate_noise(self, equations: Reduced, minimiser: Minimiser) -> Noise:
         """The noise of the log, or one with the caller's weights of joints."""
-        problem = replace(minimiser.problem, prior=priors.PRIORS["entropic"])
-        entropic = replace(minimiser, problem=problem)
+        entropic, problem = minimiser, minimiser.problem
+        if problem.prior is not priors.PRIORS["entropic"]:
+            problem = replace(problem, prior=priors.PRIORS["entropic"])
+            entropic = replace(minimiser, problem=problem)
         noise = entropic.estimate_noise(equations)
         minimiser.near = entropic.near
         if isinstance(self.weights, str) and self.weights == "noise":
