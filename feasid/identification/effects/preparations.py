@@ -241,9 +241,9 @@ class JudgedLog:
         motion, columns = (getattr(self.samples, k) for k in MOTION), self.reduced.columns
         every = regressor(self.samples.robot, *motion, columns=columns)
         for j, support in enumerate(self.reduced.supports):
-            joint = every[:, j, list(support)]
-            left, singular, _ = np.linalg.svd(joint, full_matrices=False)
-            basis = left[:, singular > 1e-8 * max(singular.max(initial=0.0), 1e-300)]
+            basis, r = np.linalg.qr(every[:, j, list(support)])
+            size_of = np.abs(np.diag(r))  # columns that depend on those before are left out
+            basis = basis[:, size_of > 1e-8 * max(size_of.max(initial=0.0), 1e-300)]
             out[j] = np.linalg.norm(tau - basis @ (basis.T @ tau), axis=0) / size
         return np.maximum(out, SMALLEST_ERROR)
 
