@@ -184,7 +184,7 @@ class EstimationProblem:
         return self.full_covariance(free)
 
 
-CLOSER = (NEARBY, 1e-7, BARRIERS[-1])
+CLOSER = (NEARBY, 1e-6, BARRIERS[-1])
 """Weights of other constraints' logarithms from a minimum of similar equations with the first of
 them on: away from constraints that are closer, each Newton step only doubles the distance."""
 
