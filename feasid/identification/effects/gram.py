@@ -2,9 +2,9 @@
 
 Around a feasible model with base parameters beta, covariance P and residual e the whitened rows of
 joint j are [W, E, e]: regressor, columns of effects, residual. Everything that a search needs (the
-fit with some effects, its error on a held-out block) follows from sums of products over blocks of
-the log, without the rows. Coordinates of beta are those in which data and prior add up to the
-identity, so that no direction that the log leaves open is inverted.
+fit with some effects, its error on a held-out block) follows from sums of their products over
+blocks of the log. Equations are solved for coordinates of beta in which data and prior add up to
+the identity, so that no direction that the log leaves open is inverted.
 """
 
 from __future__ import annotations
