@@ -184,7 +184,7 @@ def imu_limbs(own, sign=1.0, unit=1.0, aloft=0.0):
     spin = rng.normal(size=(200, 3))
     up = np.einsum("nji,j->ni", turns, [0, 0, 9.81])
     acc = sign * unit * (up + 0.1 * rng.normal(size=(200, 3))) @ own
-    return SimpleNamespace(turn=turns, spin=spin, gyro=spin @ own, acc=acc, aloft=aloft, rate=100.0)
+    return SimpleNamespace(imu=(turns, spin, spin @ own, acc), aloft=aloft, rate=100.0)
 
 
 ROBOT = SimpleNamespace(gravity=(0.0, 0.0, -9.81))

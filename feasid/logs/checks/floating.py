@@ -82,10 +82,7 @@ class LimbEquations:
     aloft: float  #: Share of the stretch in which no contact bears the robot.
     #: The base's orientation (M, 3, 3) and its rate of change in the base's axes [rad/s]; what the
     #: IMU shows in its own. Rates are means over twice `SPIN_TIME`.
-    turn: Array | None = None
-    spin: Array | None = None  #: See `turn`.
-    gyro: Array | None = None  #: See `turn`.
-    acc: Array | None = None  #: See `turn`.
+    imu: tuple[Array, Array, Array, Array] | None = None
 
     @classmethod
     def from_log(
@@ -137,8 +134,7 @@ class LimbEquations:
         spin = low_pass(np.pad(turned * rate / (2 * k), ((k, k), (0, 0)), "edge"), cutoff, rate)
         gyro, acc = (low_pass(part[kind], cutoff, rate) for kind in ("gyro", "acc"))
         gyro = uniform_filter1d(gyro, 2 * k + 1, axis=0)
-        turn, spin, gyro, acc = (x[cut] for x in (turn, spin, gyro, acc))
-        return replace(out, turn=turn, spin=spin, gyro=gyro, acc=acc)
+        return replace(out, imu=(turn[cut], spin[cut], gyro[cut], acc[cut]))
 
 
 def _share_without_contact(
@@ -157,9 +153,7 @@ def find_floating_mistakes(
 ) -> list[Finding]:
     """Mistakes that the IMU, the pose and the contacts' forces of a log show, the gravest first."""
     limbs = LimbEquations.from_log(df, robot, imu, contacts)
-    mistakes = (
-        _imu_mistakes(limbs, robot, imu) if imu is not None and limbs.turn is not None else []
-    )
+    mistakes = _imu_mistakes(limbs, robot, imu) if imu is not None and limbs.imu is not None else []
     if mistakes or not limbs.forces:
         return mistakes
     return [
@@ -171,13 +165,10 @@ def find_floating_mistakes(
 
 def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]:
     """The accelerometer against gravity, the gyroscope against the logged orientation."""
-    assert limbs.turn is not None
+    assert limbs.imu is not None
     up, size = -np.asarray(robot.gravity), float(np.linalg.norm(robot.gravity))
     mounting = np.asarray(imu.rotation, dtype=np.float64)
-    assert limbs.spin is not None
-    assert limbs.gyro is not None
-    assert limbs.acc is not None
-    turns, gyro, acc, spin = limbs.turn, limbs.gyro, limbs.acc, limbs.spin
+    turns, spin, gyro, acc = limbs.imu
     whole = max(float(np.linalg.norm(spin)), STILL * np.sqrt(len(spin)))
     falls = size > 0 and limbs.aloft < ALOFT
 
