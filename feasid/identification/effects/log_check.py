@@ -112,8 +112,7 @@ def check_log(
 
     `robot`: with all motors that were asked for; `asked`: `feasid.options.tables.DiagnoseOptions`
     that were given; `thorough`: whether large mistakes are tried in any case, or, units of torques
-    apart, only if consistent bodies predict a joint worse than inconsistent ones do, or than each
-    joint is explained by itself.
+    apart, only if a joint by itself is explained far better than by a model of all.
     """
     columns = check_columns(log, robot, asked)
     search = AdviceSearch(log, robot, asked)

@@ -55,19 +55,13 @@ log without gravity or with another one by 26 to 30."""
 SMALLEST_ERROR = 0.03
 """Relative errors below this count as equal: decimated, filtered friction causes as much."""
 
-EXPLAINED = 0.9
-"""Held-out error of least squares up to which it explains something of a joint's torque."""
-
-RIDGE = 1e-3
-"""Pull of least squares to zero, as a share of the columns' mean size: half a few hundred samples
-leave directions unseen."""
-
 LEAST_FALL = 0.2
 """J must fall by so much per sample: the error of one joint by a fifth, or several by less."""
 
-FAR = 2.0
-"""Errors of a feasible model over those of joints by themselves: .5 to 1.8 on right logs but for
-one (4.3), 3.6 to 14 where the torques of two joints are exchanged."""
+FAR = 3.5
+"""A joint's error in a feasible model over that of the joint by itself, by least squares: up to 1.7
+on right logs in simulation, 1.2 to 5.4 on eight real ones, from 4.7 with a sign or a position that
+is wrong, and 3.2 to 5.4, or hundreds, where the torques of two joints are exchanged."""
 
 GEARS = (0.2, 5.0)
 """Range of factors between torque and description that a bad description explains."""
@@ -178,11 +172,10 @@ class JudgedLog:
             return float("inf")
 
     @property
-    def least_cost(self) -> float:
-        """What J per sample exceeds for all models, as each joint by itself is fitted at best."""
+    def least_errors(self) -> Array:
+        """Relative errors that each joint by itself has at best, (dof,)."""
         missed = np.array([abs(t[-1, -1]) for t in self.reduced.triangles])
-        errors = relative_error(missed**2, self.reduced.torque_norms)
-        return float(np.sum(np.log(np.maximum(errors, SMALLEST_ERROR))))
+        return np.maximum(relative_error(missed**2, self.reduced.torque_norms), SMALLEST_ERROR)
 
     @cached_property
     def whitened(self) -> tuple[Array, Array]:
@@ -193,12 +186,6 @@ class JudgedLog:
         deviations = DEVIATION * size / np.sqrt(len(self.samples.tau))
         r, rho, _ = self.reduced.triangle(1.0 / deviations)
         return r, rho
-
-    @property
-    def beta(self) -> Array:
-        """Base parameters of the feasible model, exactly."""
-        problem, objective, start = self._problem
-        return np.asarray(self.base.K @ problem.expand(objective.minimise(start, WEIGHT).delta))
 
     @cached_property
     def _problem(self) -> tuple[EstimationProblem, EntropicProblem, Array]:
@@ -247,50 +234,20 @@ class JudgedLog:
             out[j] = np.linalg.norm(tau - basis @ (basis.T @ tau), axis=0) / size
         return np.maximum(out, SMALLEST_ERROR)
 
-    @cached_property
-    def exchanges(self) -> list[tuple[float, tuple[int, int]]]:
-        """Fall of J per sample by each exchange of two torques, at least squares; largest first."""
-        table = np.log(self.exchange_errors)
-        falls = table.diagonal()[:, None] + table.diagonal() - table - table.T
-        pairs = combinations(range(len(table)), 2)
-        return sorted(((float(falls[p]), p) for p in pairs), reverse=True)
-
     @property
     def is_doubtful(self) -> bool:
-        """Whether infeasible bodies predict a joint's torque better than feasible ones, or whether
-        each joint by itself is explained far better, in another order, too.
-        """
+        """Whether each joint by itself is explained far better than all by one model."""
         try:
-            size, alone = self.reduced.torque_norms, self.exchange_errors.diagonal()
-            errors = self.errors_of(self.model)
-            apart = np.linalg.norm(errors * size) > FAR * np.linalg.norm(alone * size)
-            if apart and any(fall > -LEAST_FALL for fall, _ in self.exchanges):
-                return True
-            # Every other eighth of the samples is predicted from the rest, and the other way round.
-            eighth = np.arange(len(self.samples.tau)) * 8 // max(len(self.samples.tau), 1) % 2
-            s, kinds = self.samples, (*MOTION, "tau")
-            parts = [replace(s, **{k: getattr(s, k)[eighth == n] for k in kinds}) for n in (0, 1)]
-            halves = [JudgedLog(part, self) for part in parts]
-            missed = np.zeros((3, self.base.robot.dof))
-            for own, other in (halves, halves[::-1]):
-                r, rho = own.whitened
-                pull = RIDGE * np.linalg.norm(r) / np.sqrt(len(r)) * np.eye(len(r))
-                free = np.linalg.lstsq(np.vstack([r, pull]), np.r_[rho, 0.0 * rho], rcond=None)[0]
-                for k, beta in enumerate((own.beta, free)):
-                    missed[k] += other.reduced.residuals(beta) ** 2
-                missed[2] += other.reduced.torque_norms**2
-            model, squares = np.sqrt(missed[:2] / np.maximum(missed[2], 1e-300))
+            return bool(np.max(self.errors_of(self.model) / self.least_errors) > FAR)
         except FeasidError:
             return False
-        worse = (model > squares + SMALLEST_ERROR) & (squares < EXPLAINED)
-        return bool(worse.any())
 
 
 def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[Finding]:
     """Suspicions that lower J, the best first; none of them was tried on the whole log.
 
     With `units_only`, torques that are a large multiple of the description's, and gravity along
-    another direction, which inconsistent bodies do not explain better. A factor of all torques
+    another direction, which a model may explain as well. A factor of all torques
     hardly changes what a model explains: it need not lower J by much.
     """
     floor = len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL
@@ -303,7 +260,7 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
             other = JudgedLog(samples, judged)
         except FeasidError:
             return np.inf
-        cost = other.least_cost
+        cost = float(np.sum(np.log(other.least_errors)))  # what no model goes below
         if cost < enough and (cost := other.cost_within(enough)) < enough:
             found.append((cost, finding))
         return cost
@@ -324,9 +281,13 @@ def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]
     if len(names) > 1:
         yield _sign_finding(names), replace(samples, tau=-samples.tau)
     # Torques in another order: pairs that explain each other well, and the best order of all.
-    dof = judged.base.robot.dof
-    orders = [_exchange_order(dof, pair) for _, pair in judged.exchanges[:MOST_EXCHANGES]]
-    orders.append([int(k) for k in linear_sum_assignment(np.log(judged.exchange_errors))[1]])
+    table, dof = np.log(judged.exchange_errors), judged.base.robot.dof
+    pairs = sorted(
+        combinations(range(dof), 2),
+        key=lambda p: table[p] + table[p[::-1]] - table[p[0], p[0]] - table[p[1], p[1]],
+    )
+    orders = [_exchange_order(dof, pair) for pair in pairs[:MOST_EXCHANGES]]
+    orders.append([int(k) for k in linear_sum_assignment(table)[1]])
     orders += [[*np.roll(range(dof), shift).tolist()] for shift in (1, -1)]
     for order in {tuple(o) for o in orders} - {tuple(range(dof))}:
         yield _order_finding("tau", order, samples), samples.with_joint_order(("tau",), order)
