@@ -365,7 +365,6 @@ def calls(s):
         "replay": lambda: call(f.replay, log=s.log, robot=s.full, window=0.3, interval=0.3),
         "write": lambda: call(f.write, robot=s.full, path=s.new(".urdf")),
         "export_c": lambda: call(f.export_c, robot=s.full, path=s.new(".c"), routines=["gravity"]),
-        "floating_log": lambda: call(floating.floating_log, df=s.log, robot=s.floating),
         "datasets.load": lambda: call(f.datasets.load, name="nonsense"),
         "problems.robot_unknowns": lambda: call(p.robot_unknowns, **s.unknowns),
         # constructors

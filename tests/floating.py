@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,25 @@ from robots import example_urdfs
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.robot.dynamics.floating import frame_jacobian
+from feasid.logs.recording import Recording
+from feasid.robot.dynamics.floating import FloatingMotion, frame_jacobian
 
 SAMPLES = 3
 RATE = 500.0
 LEVER = (0.03, -0.02, 0.05)
 FOOT = feasid.floating.ContactSensor("FL_LOWER_LEG", (0.0, 0.0, -0.16))
+
+
+def floating_log(df, robot, **options):
+    """The equations of a log: motion, generalised forces, the contacts' part of them, cut-off."""
+    motion = Recording.from_source(df).motion(robot, filtering="signals", **options)
+    names = ("q", "dq", "ddq", "tau", "applied")
+    *kinds, forces, applied = (np.concatenate([getattr(r, k) for r in motion.runs]) for k in names)
+    contacts = forces - applied
+    contacts[:, :6] = forces[:, :6]  # the base, which comes first, has no motors
+    return SimpleNamespace(
+        motion=FloatingMotion(*kinds), forces=forces, contacts=contacts, cutoff=motion.cutoff
+    )
 
 
 def random_motion(robot, seed=0):

@@ -8,12 +8,13 @@ from functools import cache
 import mujoco
 import numpy as np
 import pandas as pd
+from floating import floating_log
 from logs import log_frame
 from mjcf_files import inertial, row
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.logs.floating import ContactSensor, Imu, floating_log
+from feasid.logs.floating import ContactSensor, Imu
 
 STEP = 5e-4  # [s]
 HIGH = 1.5  # of a base that is thrown, which may turn over [m]

@@ -1,6 +1,6 @@
 """Floating bases: the motion of a base from its sensors, contacts, and logs with both."""
 
-from feasid.logs.floating import ContactSensor, Imu, floating_log
+from feasid.logs.floating import ContactSensor, Imu
 from feasid.robot.dynamics.floating import (
     Contact,
     contact_nullspace,
@@ -16,7 +16,6 @@ __all__ = [
     "Imu",
     "contact_nullspace",
     "contact_torques",
-    "floating_log",
     "floating_motion",
     "imu_motion",
     "rotation_matrices",

@@ -3,14 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from floating import FOOT, LEVER, smooth_log
+from floating import FOOT, LEVER, floating_log, smooth_log
 from logs import arm_log
 from pinned import assert_pinned
 
 from feasid.core.errors import FeasidError
 from feasid.identification.effects.log_findings import check_columns
 from feasid.logs.filters import choose_cutoff
-from feasid.logs.floating import Imu, floating_log
+from feasid.logs.floating import Imu
 from feasid.logs.recording import Recording
 from feasid.logs.units import SPELLINGS, UNITS, standard_unit_spelling
 

@@ -147,7 +147,7 @@ def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
             level, text = STATIC[posed]
             remedy = "record a motion: feasid.excite(robot)"
             return [*found, Finding("static", level, text, remedy)]
-        likely = find_large_mistakes(judged, units_only=not (thorough or judged.is_doubtful))
+        likely = find_large_mistakes(judged, thorough)
         if not likely:
             break
         raw = read_signals(search.log, search.robot, **select_options(ReadOptions, search.options))

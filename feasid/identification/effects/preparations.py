@@ -234,21 +234,14 @@ class JudgedLog:
             out[j] = np.linalg.norm(tau - basis @ (basis.T @ tau), axis=0) / size
         return np.maximum(out, SMALLEST_ERROR)
 
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether each joint by itself is explained far better than all by one model."""
-        try:
-            return bool(np.max(self.errors_of(self.model) / self.least_errors) > FAR)
-        except FeasidError:
-            return False
 
-
-def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[Finding]:
+def find_large_mistakes(judged: JudgedLog, thorough: bool) -> list[Finding]:
     """Suspicions that lower J, the best first; none of them was tried on the whole log.
 
-    With `units_only`, torques that are a large multiple of the description's, and gravity along
-    another direction, which a model may explain as well. A factor of all torques
-    hardly changes what a model explains: it need not lower J by much.
+    Unless `thorough`, or where a joint by itself is explained far better than by a model of all,
+    torques that are a large multiple of the description's, and gravity along another direction,
+    which a model may explain as well. A factor of all torques hardly changes what a model explains:
+    it need not lower J by much.
     """
     floor = len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL
     found = []
@@ -265,8 +258,10 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
             found.append((cost, finding))
         return cost
 
-    tried = likely and not units_only
-    for suspect in _tried_mistakes(judged) if tried else _factor_mistakes(judged.samples):
+    if np.isfinite(judged.cost):
+        thorough |= bool((judged.errors_of(judged.model) > FAR * judged.least_errors).any())
+    tried = _tried_mistakes(judged) if likely and thorough else _factor_mistakes(judged.samples)
+    for suspect in tried:
         cost_of(*suspect)
     if likely and judged.samples.robot.dof <= MOST_JOINTS:
         _try_gravity(judged, cost_of)

@@ -19,7 +19,7 @@ from scipy.ndimage import uniform_filter1d
 
 from feasid.core.arrays import Array
 from feasid.logs.checks.findings import Finding
-from feasid.logs.checks.imu_pose import find_imu_pose, imu_option
+from feasid.logs.checks.imu_pose import MISSED, SMALL, find_imu_pose, imu_option
 from feasid.logs.filters import choose_cutoff, low_pass, settling_samples
 from feasid.logs.floating import (
     POSE,
@@ -181,7 +181,8 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
 
     fall, roll = relative_misfit(mounting, 1.0)
     pose = find_imu_pose(gyro, spin, mounting, limbs.rate)
-    if pose.is_small and relative_misfit(pose.rotation, 1.0)[0] < OFF:
+    small = np.linalg.norm(pose.turn) < SMALL and pose.missed < MISSED
+    if small and relative_misfit(pose.rotation, 1.0)[0] < OFF:
         return pose.findings(imu)
     if fall < OFF and roll < 1.0:
         return []

@@ -40,11 +40,6 @@ class ImuPose:
     deviation: Array  #: Shape (4,): of `turn` and of `delay`.
     missed: float  #: Share of the orientation's rates that is left.
 
-    @property
-    def is_small(self) -> bool:
-        """Whether a small turn and a delay explain the rates."""
-        return float(np.linalg.norm(self.turn)) < SMALL and self.missed < MISSED
-
     def findings(self, imu: Imu) -> list[Finding]:
         """What is not as `imu` says, with the option that says it."""
         angle, said = float(np.linalg.norm(self.turn)), []
