@@ -16,6 +16,14 @@ from feasid.parameters.feasibility.least_squares import FeasibleFit
 Triangle = tuple[Array, Array, float]
 """R (nb, nb), rho (nb,) and the norm of the residual."""
 
+WLS_NOTE = Note(
+    "weights='wls': rows near standstill, of which no model of friction holds, count as all "
+    "others; intervals of 95 % hold 65 to 85 % of true base parameters of arms in simulation; "
+    "weights='noise', the default, avoids it.",
+    "wls",
+    biased=True,
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -62,23 +70,23 @@ class Estimate:
             systematic=np.hstack([self.systematic, sensitivity]),
         )
 
-
-def estimate_notes(estimate: Estimate, prior: str, feasible: FeasibleSet) -> tuple[Note, ...]:
-    """Notes on the effect of a prior of this name, of the bounds and of the constraints."""
-    notes = _bound_notes(estimate)
-    if estimate.inconsistent:
-        text = (
-            f"inertials of {', '.join(estimate.inconsistent)}: the log contradicts the description "
-            "of these bodies, or of neighbours that move with them, more than that of the others; "
-            "the standard errors of their parameters are widened"
-        )
-        notes.append(Note(text, "description-doubted", bodies=estimate.inconsistent))
-    weight, best = estimate.prior_weight, estimate.evidence_weight
-    text = f"{prior} prior of weight {weight:.3g} in units of the whitened residual"
-    if estimate.evidence and best != weight:
-        text += f" (the log's evidence would choose {best:.3g})"
-    notes.append(Note(text, "prior", weight=weight, evident=best))
-    return (*notes, *uncertified_notes(feasible))
+    def with_notes(self, prior: str, feasible: FeasibleSet, weights: str | Array) -> Estimate:
+        """The same with notes on a prior of this name, on bounds, constraints and weights."""
+        notes = _bound_notes(self)
+        if self.inconsistent:
+            text = (
+                f"inertials of {', '.join(self.inconsistent)}: the log contradicts the description "
+                "of these bodies, or of neighbours that move with them, more than that of the "
+                "others; the standard errors of their parameters are widened"
+            )
+            notes.append(Note(text, "description-doubted", bodies=self.inconsistent))
+        weight, best = self.prior_weight, self.evidence_weight
+        text = f"{prior} prior of weight {weight:.3g} in units of the whitened residual"
+        if self.evidence and best != weight:
+            text += f" (the log's evidence would choose {best:.3g})"
+        notes.append(Note(text, "prior", weight=weight, evident=best))
+        wls = isinstance(weights, str) and weights != "noise"
+        return replace(self, notes=(*notes, *uncertified_notes(feasible), *[WLS_NOTE] * wls))
 
 
 def _bound_notes(estimate: Estimate) -> list[Note]:

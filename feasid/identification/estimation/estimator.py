@@ -24,12 +24,7 @@ from feasid.identification.estimation.bounds import (
     select_bounds,
     with_bounds,
 )
-from feasid.identification.estimation.estimate import (
-    Estimate,
-    Triangle,
-    estimate_notes,
-    uncertified_notes,
-)
+from feasid.identification.estimation.estimate import Estimate, Triangle, uncertified_notes
 from feasid.identification.estimation.held_out import CrossValidation, FoldSolver
 from feasid.identification.estimation.newton import NEARBY
 from feasid.identification.estimation.noise import Noise, estimate_noise, standard_deviations
@@ -48,14 +43,6 @@ from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible
 from feasid.parameters.feasibility.reference import feasible_start
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
-
-WLS_NOTE = Note(
-    "weights='wls': rows near standstill, of which no model of friction holds, count as all "
-    "others; intervals of 95 % hold 65 to 85 % of true base parameters of arms in simulation; "
-    "weights='noise', the default, avoids it.",
-    "wls",
-    biased=True,
-)
 
 WEIGHT_FLOOR = 1e-3
 """Smallest residual that weights a joint, as a share of its torque: noise-free logs stay finite."""
@@ -195,10 +182,9 @@ class Estimator:
         minimum, test = select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
         # Rows count by the correlation that is seen; what it misses would make deviations small.
         filtered = noise.as_filtered(equations).whitened_triangle(equations)
-        believed = min(evidence_weight, priors.COVARIANCE_WEIGHT)
-        covariance = problem.covariance(filtered, minimum.delta, weight, believed)
+        covariance = problem.covariance(filtered, minimum.delta, weight, evidence_weight)
         factors = self.weights if isinstance(self.weights, np.ndarray) else noise.quick**-0.5
-        estimate = Estimate(
+        return Estimate(
             verify_minimum(optimum, minimum, problem),
             optimum,
             minimum.delta,
@@ -216,10 +202,7 @@ class Estimator:
             bounds=test.at(minimum, problem),
             inconsistent=_inconsistent_bodies(problem, triangle, minimum, weight),
             near=minimiser.near,
-        )
-        notes = estimate_notes(estimate, self.prior.name, self.feasible)
-        wls = isinstance(self.weights, str) and self.weights != "noise"
-        return replace(estimate, notes=(*notes, WLS_NOTE) if wls else notes)
+        ).with_notes(self.prior.name, self.feasible, self.weights)
 
     def delay_sensitivity(self, equations: Reduced, estimate: Estimate, deviation: float) -> Array:
         """Change of parameters (n, 1) with one standard deviation [s] of the torques' delay."""

@@ -28,7 +28,7 @@ from feasid.identification.estimation.newton import (
     EntropicProblem,
 )
 from feasid.identification.estimation.noise import Noise, estimate_noise
-from feasid.identification.estimation.priors import PRIORS, Prior
+from feasid.identification.estimation.priors import COVARIANCE_WEIGHT, PRIORS, Prior
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.feasibility import problems, solve
 from feasid.parameters.feasibility.cone import Minimum, project_by_divergence
@@ -176,10 +176,11 @@ class EstimationProblem:
         return np.asarray(self.elimination.T @ covariance @ self.elimination.T.T)
 
     def covariance(
-        self, triangle: tuple[Array, Array, float], delta: Array, weight: float, believed: float
+        self, triangle: tuple[Array, Array, float], delta: Array, weight: float, evident: float
     ) -> Array:
-        """Covariance of the standard parameters delta (n,), with the prior believed at a weight."""
+        """Covariance of the standard parameters delta (n,), with the prior at its evident weight."""
         objective, _ = self.problem(*triangle[:2], weight)
+        believed = min(evident, COVARIANCE_WEIGHT)
         free = self.prior.covariance(objective, self.reduce(delta), weight, believed)
         return self.full_covariance(free)
 
