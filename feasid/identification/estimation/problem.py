@@ -178,7 +178,7 @@ class EstimationProblem:
     def covariance(
         self, triangle: tuple[Array, Array, float], delta: Array, weight: float, evident: float
     ) -> Array:
-        """Covariance of the standard parameters delta (n,), with the prior at its evident weight."""
+        """Covariance of all parameters delta (n,), with the prior at its evident weight at most."""
         objective, _ = self.problem(*triangle[:2], weight)
         believed = min(evident, COVARIANCE_WEIGHT)
         free = self.prior.covariance(objective, self.reduce(delta), weight, believed)
