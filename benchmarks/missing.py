@@ -5,7 +5,7 @@
 A world is an arm with hidden inertials, friction, encoders and noise (`benchmarks.worlds`); its log
 or description lacks one of `KINDS`. Counted is how often the first finding of `feasid.diagnose`
 has one of the kind's codes, and how often the first sentence below the verdict of `feasid.fit`
-has: what it warns of, or, where nothing is wrong with the model, what it corrected. Errors other
+has: what it warns of, or, where nothing is wrong with the model, what it reports. Errors other
 than `LogError` count as raw. The seed is drawn where none is given; ``--write`` puts the table into
 docs/logs.md.
 """
@@ -31,6 +31,9 @@ PAGE = Path(__file__).parents[1] / "docs/logs.md"
 MARKS = "<!-- missing -->", "<!-- end of missing -->"
 
 ARMS = ("ur5", "panda", "ur10")
+
+SAID = ("calibrated", "term-added", "lacking", "payload")
+"""Codes of what a fit reports where nothing is wrong with its model."""
 
 Changed = tuple[pd.DataFrame, feasid.Robot]
 
@@ -178,7 +181,7 @@ def first_of_fit(log: pd.DataFrame, robot: feasid.Robot) -> set[str]:
         for text in fit.display().troubles
         if text in notes
     ]
-    corrected = {n.code for n in fit.notes if n.code in ("calibrated", "term-added", "lacking")}
+    corrected = {n.code for n in fit.notes if n.code in SAID}
     return {*shown[:1]} if shown else corrected
 
 
