@@ -327,8 +327,11 @@ def calls(s):
             twist=six,
             acceleration=six,
         ),
-        "contact_nullspace": lambda: call(
-            floating.contact_nullspace, robot=s.floating, q=qf, contacts=[floating.Contact("box")]
+        "contact_free_projector": lambda: call(
+            floating.contact_free_projector,
+            robot=s.floating,
+            q=qf,
+            contacts=[floating.Contact("box")],
         ),
         "imu_motion": lambda: call(
             floating.imu_motion,

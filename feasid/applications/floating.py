@@ -3,7 +3,7 @@
 from feasid.logs.floating import ContactSensor, Imu
 from feasid.robot.dynamics.floating import (
     Contact,
-    contact_nullspace,
+    contact_free_projector,
     contact_torques,
     floating_motion,
     imu_motion,
@@ -14,7 +14,7 @@ __all__ = [
     "Contact",
     "ContactSensor",
     "Imu",
-    "contact_nullspace",
+    "contact_free_projector",
     "contact_torques",
     "floating_motion",
     "imu_motion",

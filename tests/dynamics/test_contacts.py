@@ -9,7 +9,7 @@ import feasid
 from feasid.core.errors import InputError
 from feasid.robot.dynamics.floating import (
     Contact,
-    contact_nullspace,
+    contact_free_projector,
     contact_torques,
     floating_motion,
     frame_jacobian,
@@ -49,9 +49,10 @@ def test_known_forces_are_added_and_unknown_ones_drop_out():
     power = np.einsum("nj,nj->n", added, moved.dq)
     velocity = np.einsum("nij,nj->ni", frame_jacobian(robot, moved.q, FOOT, POINT), moved.dq)
     np.testing.assert_allclose(power, np.einsum("ni,ni->n", velocity[:, 3:], force))
-    for z, row in zip(contact_nullspace(robot, moved.q, [contact]), added, strict=True):
-        assert z.shape == (robot.dof - 3, robot.dof)
-        np.testing.assert_allclose(z @ row, 0, atol=1e-12)
+    for p, row in zip(contact_free_projector(robot, moved.q, [contact]), added, strict=True):
+        assert np.trace(p) == pytest.approx(robot.dof - 3)
+        np.testing.assert_allclose(p @ p, p, atol=1e-12)
+        np.testing.assert_allclose(p @ row, 0, atol=1e-12)
     both = contact_torques(robot, moved.q, [Contact(FOOT, POINT, force, moment)]) - added
     np.testing.assert_allclose(
         np.einsum("nj,nj->n", both, moved.dq), np.einsum("ni,ni->n", velocity[:, :3], moment)
@@ -67,8 +68,9 @@ def test_feet_on_the_ground_leave_the_parameters_visible():
     forces = np.random.default_rng(2).normal(size=(4, len(y), 3))
     pushed = [Contact(f.body, f.position, g) for f, g in zip(feet, forces, strict=True)]
     applied = tau - contact_torques(robot, moved.q, pushed)
-    for z, rows, torque in zip(contact_nullspace(robot, moved.q, feet), y, applied, strict=True):
-        np.testing.assert_allclose(z @ rows @ robot.values, z @ torque, atol=1e-9)
+    free = contact_free_projector(robot, moved.q, feet)
+    for p, rows, torque in zip(free, y, applied, strict=True):
+        np.testing.assert_allclose(p @ rows @ robot.values, p @ torque, atol=1e-9)
 
 
 def test_bad_contacts_are_named():

@@ -366,32 +366,14 @@ def contact_torques(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact])
     return out
 
 
-def _contact_jacobians(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> Array:
-    """Velocities of all points of contact, one below the other, (samples, 3 contacts, dof)."""
-    return np.concatenate(
-        [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts], axis=1
-    )
-
-
-def contact_free_projector(
-    robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact], touching: npt.ArrayLike
-) -> Array:
-    """Orthogonal projectors P (samples, dof, dof) with ``P J' = 0`` for the points that touch.
-
-    Multiplied with regressor and torques, unknown contact forces drop out; see `contact_nullspace`.
-
-    `q` (samples, dof); `contacts`: without forces; `touching` (samples, contacts).
-    """
-    flags = np.repeat(np.asarray(touching, dtype=np.float64), 3, axis=1)
-    stacked = _contact_jacobians(robot, q, contacts) * flags[:, :, None]
-    _, s, vt = np.linalg.svd(stacked, full_matrices=False)
-    held = vt * (s > RANK_TOLERANCE * s[:, :1])[:, :, None]
-    return np.asarray(np.eye(robot.dof) - held.transpose(0, 2, 1) @ held)
-
-
 @checked
-def contact_nullspace(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> list[Array]:
-    """Per sample Z with ``Z J' = 0`` for the points touched.
+def contact_free_projector(
+    robot: Robot,
+    q: npt.ArrayLike,
+    contacts: Sequence[Contact],
+    touching: npt.ArrayLike | None = None,
+) -> Array:
+    """Orthogonal projectors P with ``P J' = 0`` for the points that touch.
 
     Multiplied with regressor and torques, unknown contact forces drop out.
 
@@ -401,12 +383,13 @@ def contact_nullspace(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact
     q : array_like, shape (samples, dof)
         As for `feasid.regressor`.
     contacts : sequence of Contact
-        Points that are touched, at least one; forces are not needed.
+        Points of contact, at least one; forces are not needed.
+    touching : array_like, shape (samples, contacts), optional
+        Which of them touch, 1 or 0; default all of them.
 
     Returns
     -------
-    list of ndarray, shape (dof - rank, dof)
-        One per sample, with orthonormal rows.
+    ndarray, shape (samples, dof, dof)
 
     Raises
     ------
@@ -417,8 +400,10 @@ def contact_nullspace(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact
         raise InputError("contacts must name at least one point of contact")
     if np.ndim(q) != 2:
         raise InputError(f"q must be of shape (samples, dof), not of {np.ndim(q)} dimensions")
-    stacked = _contact_jacobians(robot, q, contacts)
-    stacked = np.pad(stacked, ((0, 0), (0, max(0, robot.dof - stacked.shape[1])), (0, 0)))
+    jacobians = [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts]
+    stacked = np.concatenate(jacobians, axis=1)
+    if touching is not None:
+        stacked *= np.repeat(np.asarray(touching, dtype=np.float64), 3, axis=1)[:, :, None]
     _, s, vt = np.linalg.svd(stacked, full_matrices=False)
-    ranks = (s > RANK_TOLERANCE * s[:, :1]).sum(axis=1)
-    return [v[rank:] for v, rank in zip(vt, ranks, strict=True)]
+    held = vt * (s > RANK_TOLERANCE * s[:, :1])[:, :, None]
+    return np.asarray(np.eye(robot.dof) - held.transpose(0, 2, 1) @ held)
