@@ -16,6 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from feasid.core.arguments import Matrix3, Vector3, checked
 from feasid.core.arrays import Array
@@ -349,21 +350,20 @@ class FloatingColumns:
             check_order(t[rows], rows, label)
             rows = rows[usable[rows]]
             stretches += split_at_gaps(t[rows], rows, label)[0]
-        late = imu.delay if imu is not None else 0.0
+        late = imu.delay if imu else 0.0
         for kind, part in product(("gyro", "acc") if late else (), stretches):
             now, cells = t[part.rows], columns[kind][part.rows]
-            columns[kind][part.rows] = np.stack(
-                [np.interp(now + late, now, x) for x in cells.T], axis=1
-            )
+            on_time = [np.interp(now + late, now, x) for x in cells.T]
+            columns[kind][part.rows] = np.stack(on_time, axis=1)
         return cls(robot, base, imu, contacts, unknown, columns, t, stretches)
 
     def free_projectors(self, rows: Rows, q: Array) -> Array | None:
         """Projectors that remove the unknown forces; None when all are known."""
         if not self.unknown:
             return None
-        flags = [self.columns[f"contact_{name}"][rows, 0] > TOUCHES for name in self.unknown]
+        flags = [self.columns[f"contact_{name}"][rows] > TOUCHES for name in self.unknown]
         points = [floating.Contact(t.body, t.position) for t in self.unknown.values()]
-        return floating.contact_free_projector(self.robot, q, points, np.stack(flags, axis=1))
+        return floating.contact_free_projector(self.robot, q, points, 1.0 * np.hstack(flags))
 
     def equations(
         self, stretch: Stretch, cutoff: float, forces: bool = True
@@ -402,7 +402,7 @@ class FloatingColumns:
         else:
             pose = part["turn"].reshape(-1, 3, 3)
             # By differences of the pose: rotations between neighbours, then smooth.
-            steps = floating.rotation_vectors(np.swapaxes(pose[:-1], 1, 2) @ pose[1:]) * rate
+            steps = Rotation.from_matrix(np.swapaxes(pose[:-1], 1, 2) @ pose[1:]).as_rotvec() * rate
             between = np.concatenate([steps[:1], (steps[1:] + steps[:-1]) / 2, steps[-1:]])
             omega, spot = smooth(between), smooth(part["place"])
             slopes = filters.first_difference(spot, rate), filters.second_difference(spot, rate)

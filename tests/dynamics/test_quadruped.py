@@ -182,7 +182,7 @@ def test_what_is_wrong_with_unknown_forces_is_named():
 def test_projected_equations_are_free_of_contact_forces():
     robot, *_ = identified()
     rng = np.random.default_rng(0)
-    q, touching = rng.normal(size=(5, robot.dof)), rng.random((5, 4)) < 0.5
+    q, touching = rng.normal(size=(5, robot.dof)), 1.0 * (rng.random((5, 4)) < 0.5)
     points = [feasid.floating.Contact(t.body, t.position) for t in TOUCHED.values()]
     P = contact_free_projector(robot, q, points, touching)
     np.testing.assert_allclose(P @ P, P, atol=1e-12)

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 import feasid
 from feasid.core.errors import InputError, LogError
 from feasid.logs.floating import ContactSensor, Imu
-from feasid.robot.dynamics.floating import base_rows
+from feasid.robot.dynamics.floating import base_index
 
 CUTOFF = 40.0
 SMOOTHED = 2e-3  # relative: motions of 2 Hz through filters and differences at 500 Hz
@@ -20,7 +20,7 @@ def test_the_log_says_what_moved_it(imu):
     """Joint rows of Y delta are what was applied, whichever way the base is measured."""
     robot, df, _ = smooth_log()
     said = floating_log(df, robot, imu=imu, contacts={"foot": FOOT}, cutoff=CUTOFF)
-    joints = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[base_rows(robot)])
+    joints = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[base_index(robot)]])
     torque = feasid.inverse_dynamics(robot, *said.motion)[:, joints]
     off = torque - said.forces[:, joints]
     assert np.linalg.norm(off) < SMOOTHED * np.linalg.norm(torque)

@@ -239,6 +239,10 @@ def _without_advice(finding: Finding) -> Finding:
     return replace(finding, level=level, message=message, remedy="", options={})
 
 
+Tried = tuple[Robot, dict[str, Any], CrossValidation | None, float | None]
+"""Robot and options with some remedies, models of the log with them, and how the error falls."""
+
+
 class AdviceSearch:
     """Advice that was accepted so far, and the models that were fitted to the log with it."""
 
@@ -273,41 +277,31 @@ class AdviceSearch:
 
     def accept(self, findings: Sequence[Finding], rule: str = "advice") -> bool:
         """Whether these findings' remedies lower the held-out error; if so they are kept."""
-        robot, options, trial, gain = self._evaluate(findings)
-        share = RULES[rule].share
-        if trial is not None and any(f.code == "gravity" for f in findings):
-            squares = trial.squared_errors().sum() / np.sum(trial.reduced.torque_norms**2)
+        tried, share = self._evaluate(findings), RULES[rule].share
+        if tried[2] is not None and any(f.code == "gravity" for f in findings):
+            squares = tried[2].squared_errors().sum() / np.sum(tried[2].reduced.torque_norms ** 2)
             share = share if np.sqrt(squares) < EXPLAINED else max(share, HALF)
-        return self._keep(robot, options, trial, gain, share)
+        return self._keep(tried, share)
 
     def accept_exchange(self, finding: Finding) -> bool:
         """Whether two exchanged signals are kept: by the error of all torques together."""
-        if len(finding.joints) != 2 or finding.code != "swap":
-            return False
-        if self.trial is None or not self.trial.folds:
+        pair = len(finding.joints) == 2 and finding.code == "swap"
+        if not pair or self.trial is None or not self.trial.folds:
             return False
         rule, tried = RULES["exchange"], self._evaluate([finding])
         before = self.trial.squared_errors().sum()
         fall = 0.0 if tried[2] is None else 1.0 - np.sqrt(tried[2].squared_errors().sum() / before)
-        return bool(fall > rule.total) and self._keep(*tried, rule.share)
+        return bool(fall > rule.total) and self._keep(tried, rule.share)
 
-    def _keep(
-        self,
-        robot: Robot,
-        options: dict[str, Any],
-        trial: CrossValidation | None,
-        gain: float | None,
-        least: float,
-    ) -> bool:
+    def _keep(self, tried: Tried, least: float) -> bool:
         """Accept the tried options if they lower the held-out error by `least`."""
+        robot, options, trial, gain = tried
         if gain is None or gain < least:
             return False
         self.robot, self.options, self.trial, self.gain = robot, options, trial, gain
         return True
 
-    def _evaluate(
-        self, findings: Sequence[Finding]
-    ) -> tuple[Robot, dict[str, Any], CrossValidation | None, float | None]:
+    def _evaluate(self, findings: Sequence[Finding]) -> Tried:
         robot = self.robot
         for finding in (f for f in findings if f.code == "gravity"):
             robot = robot.with_gravity(finding.values["gravity"])

@@ -241,11 +241,6 @@ def drift_of(around: Around) -> Iterable[Array]:
     yield (t - t.mean()) / max(float(np.ptp(t)), STEP)
 
 
-def ripple_of(around: Around) -> Iterable[Array]:
-    """Waves of the joint's position."""
-    return harmonic_columns(around.part.run.q[:, around.at.joint], around.at.number).T
-
-
 def tilt_columns(around: Around) -> Array:
     """Gravity that turns about two horizontal axes.
 
@@ -395,7 +390,9 @@ _TERMS = (
     Effect("spring", "term", POSITION, term_columns("spring"), 3, terms=("spring",)),
     Effect("compensator", "term", COMPENSATOR, term_columns("compensator"), 2,
            terms=("compensator",)),
-    Effect("ripple", "term", RIPPLE, of_joint(ripple_of), 2, terms=("ripple",)),
+    Effect("ripple", "term", RIPPLE,
+           of_joint(lambda a: harmonic_columns(a.part.run.q[:, a.at.joint], a.at.number).T), 2,
+           terms=("ripple",)),
     Effect("abrupt", "term", ABRUPT, abrupt_columns, 1, 1.0, per_joint=False,
            positive=True),
 )  # fmt: skip

@@ -151,12 +151,13 @@ class EntropicProblem:
         start: Array,
         weight: float,
         barriers: tuple[float, ...] | None = None,
-        enough: float = DECREMENT,
+        enough: float = 0.0,
     ) -> list[cones.Minimum]:
         """Minima for these weights of other constraints' logarithms; the last is that of J.
 
         With a weak prior bodies weigh no less. The gap includes the cost of the logarithms. Without
-        other constraints, and with a prior that is not weak, there is only one minimum.
+        other constraints, and with a prior that is not weak, there is only one minimum. `enough`:
+        decrement of the last one, `DECREMENT` at least.
         """
         if not (np.isfinite(weight) and weight > 0):
             raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
@@ -168,7 +169,7 @@ class EntropicProblem:
             passing, bodies = max(PASSING * other, DECREMENT), max(weight, weak * other)
             minima.append(self._newton(point, bodies, other / cones.OTHER_WEIGHT, passing))
             point = minima[-1].delta
-        minimum = self._newton(point, weight, last / cones.OTHER_WEIGHT, enough)
+        minimum = self._newton(point, weight, last / cones.OTHER_WEIGHT, max(enough, DECREMENT))
         return [*minima, replace(minimum, gap=minimum.gap + last * self.logarithms)]
 
     def approach(self, start: Array, weight: float, decrement: float, steps: int) -> Array:

@@ -19,14 +19,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
-from feasid.identification.estimation.newton import (
-    BARRIERS,
-    DECREMENT,
-    NEARBY,
-    WEAK,
-    WEAKEST,
-    EntropicProblem,
-)
+from feasid.identification.estimation.newton import BARRIERS, NEARBY, WEAK, WEAKEST, EntropicProblem
 from feasid.identification.estimation.noise import Noise, estimate_noise
 from feasid.identification.estimation.priors import COVARIANCE_WEIGHT, PRIORS, Prior
 from feasid.identification.regression.triangle import Reduced
@@ -216,7 +209,7 @@ class Minimiser:
             self.problem.reduce(start),
             divergence,
             (*(b for b in barriers if b > last), last),
-            CLOSE * last if last > BARRIERS[-1] else DECREMENT,
+            CLOSE * last if last > BARRIERS[-1] else 0.0,
         )
         warm = sum(b >= last for b in resumed)
         self.near = self.problem.expand(path[-min(warm, len(path))].delta)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.ndimage import uniform_filter1d
+from scipy.spatial.transform import Rotation
 
 from feasid.core.arrays import Array
 from feasid.logs.checks.findings import Finding
@@ -130,7 +131,7 @@ class LimbEquations:
         if imu is None or "turn" not in part:
             return out
         turn, k = part["turn"].reshape(-1, 3, 3), max(1, round(SPIN_TIME * rate))
-        turned = floating.rotation_vectors(np.swapaxes(turn[: -2 * k], 1, 2) @ turn[2 * k :])
+        turned = Rotation.from_matrix(np.swapaxes(turn[: -2 * k], 1, 2) @ turn[2 * k :]).as_rotvec()
         spin = low_pass(np.pad(turned * rate / (2 * k), ((k, k), (0, 0)), "edge"), cutoff, rate)
         gyro, acc = (low_pass(part[kind], cutoff, rate) for kind in ("gyro", "acc"))
         gyro = uniform_filter1d(gyro, 2 * k + 1, axis=0)

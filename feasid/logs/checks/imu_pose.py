@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from feasid.core.arrays import Array
 from feasid.logs.checks.findings import Finding
 from feasid.logs.floating import Imu
-from feasid.robot.dynamics.floating import rotation_vectors
 from feasid.robot.rotations import exponential
 
 STEPS = 8  #: Of Gauss-Newton: turns of 40 degrees take five.
@@ -44,8 +44,7 @@ class ImuPose:
         """What is not as `imu` says, with the option that says it."""
         angle, said = float(np.linalg.norm(self.turn)), []
         if angle > LEAST_TURN and np.linalg.norm(self.turn / self.deviation[:3]) > TOLD:
-            wide = float(np.linalg.norm(self.deviation[:3]))
-            size, spread = np.rad2deg([angle, wide])
+            size, spread = np.rad2deg([angle, float(np.linalg.norm(self.deviation[:3]))])
             said.append(f"its axes are turned by {size:.3g} +- {spread:.1g} degrees")
             imu = replace(imu, rotation=np.round(self.rotation, 5).tolist())
         if abs(self.delay) > max(LEAST_DELAY, TOLD * float(self.deviation[3])):
@@ -96,6 +95,6 @@ def find_imu_pose(gyro: Array, omega: Array, mounting: Array, rate: float) -> Im
     parts = np.array_split(np.einsum("nij,ni->nj", jacobian, error), BLOCKS)
     scores = np.array([part.sum(axis=0) for part in parts]) @ inverse
     spread = np.sqrt(np.sum(scores**2, axis=0) * BLOCKS / (BLOCKS - scores.shape[1]))
-    turn = rotation_vectors((mounting.T @ rotation)[None])[0]
+    turn = Rotation.from_matrix(mounting.T @ rotation).as_rotvec()
     missed = float(np.linalg.norm(error) / max(float(np.linalg.norm(omega)), 1e-300))
     return ImuPose(rotation, turn, delay, spread[:4], missed)

@@ -26,6 +26,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.transform import Rotation
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array, require_finite
@@ -33,7 +34,6 @@ from feasid.core.errors import InputError
 from feasid.robot.description import Robot, find_link
 from feasid.robot.dynamics.kinematics import nodes, propagate
 from feasid.robot.dynamics.spatial import as_samples_last
-from feasid.robot.rotations import to_quaternion
 
 UNIT = 1e-3  #: Largest difference of a logged quaternion's norm from 1; four decimals lose less.
 SMALL = 1e-3  #: Angle [rad] below which the series is used; it is exact to rounding there.
@@ -127,7 +127,7 @@ def floating_motion(
     InputError
         The robot is fixed, or an array has the wrong shape.
     """
-    rows = base_rows(robot)
+    rows = robot.rows[base_index(robot)]
     turn = _check_samples(rotation, (3, 3), "rotation")
     count = len(turn)
     if np.abs(np.swapaxes(turn, 1, 2) @ turn - np.eye(3)).max(initial=0.0) > UNIT:
@@ -147,7 +147,7 @@ def floating_motion(
     inner = base.rotation.T @ turn
     # The twists whose exponentials these poses are, angle at most pi.
     position = (place - base.position) @ base.rotation
-    turn = rotation_vectors(inner)
+    turn = Rotation.from_matrix(inner).as_rotvec()
     angle = np.linalg.norm(turn, axis=1)
     safe = np.where(angle > SMALL, angle, 1.0)
     # inverse of the left Jacobian: 1 - S/2 + (1/angle^2 - cot(angle/2) / (2 angle)) S^2
@@ -231,14 +231,6 @@ def imu_motion(
     )
 
 
-def base_rows(robot: Robot) -> slice:
-    """Rows of the floating base in q, dq, ddq and tau.
-
-    Raises InputError: the robot's base is fixed.
-    """
-    return robot.rows[base_index(robot)]
-
-
 def base_index(robot: Robot) -> int:
     """Index of the body that floats; `InputError` if none does."""
     floating = [i for i, b in enumerate(robot.bodies) if b.floats]
@@ -266,15 +258,6 @@ def _check_samples(
             f"{what}[{bad[0][0]}] holds a number that is not finite", row=int(bad[0][0])
         )
     return array
-
-
-def rotation_vectors(rotation: Array) -> Array:
-    """Axis times angle of rotations (N, 3, 3), by their quaternions."""
-    q = to_quaternion(rotation)
-    sine = np.linalg.norm(q[:, 1:], axis=1)
-    angle = 2 * np.arctan2(sine, q[:, 0])
-    ratio = np.where(sine > 0, angle / np.where(sine > 0, sine, 1.0), 2.0)
-    return np.asarray(q[:, 1:] * ratio[:, None])
 
 
 RANK_TOLERANCE = 1e-8
@@ -403,7 +386,8 @@ def contact_free_projector(
     jacobians = [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts]
     stacked = np.concatenate(jacobians, axis=1)
     if touching is not None:
-        stacked *= np.repeat(np.asarray(touching, dtype=np.float64), 3, axis=1)[:, :, None]
+        flags = _check_samples(touching, (len(contacts),), "touching", len(stacked))
+        stacked *= np.repeat(flags, 3, axis=1)[:, :, None]
     _, s, vt = np.linalg.svd(stacked, full_matrices=False)
     held = vt * (s > RANK_TOLERANCE * s[:, :1])[:, :, None]
     return np.asarray(np.eye(robot.dof) - held.transpose(0, 2, 1) @ held)
