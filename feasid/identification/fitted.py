@@ -17,7 +17,7 @@ import numpy as np
 import feasid
 from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
-from feasid.core.errors import CertificateError, FeasidError, InputError
+from feasid.core.errors import CertificateError, FeasidError, InputError, SolverError
 from feasid.core.memo import compute_once
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
@@ -443,7 +443,10 @@ class FittedModel:
         # An observer's torques are as late as the log's, which were moved ahead for the fit.
         late, friction = -float(self.log_options.get("delay") or 0.0), self.evidence.friction
         measured = self._rows, self.robot, gain, self.delay, late, friction
-        return compute_once(self._error_laws, gain, lambda: measure_error_law(*measured))
+        try:
+            return compute_once(self._error_laws, gain, lambda: measure_error_law(*measured))
+        except SolverError as error:  # under the prior of another fit, say
+            raise InputError(f"thresholds need models of parts of the log: {error}") from error
 
     @cached_property
     def _error_laws(self) -> dict[float, ErrorLaw]:

@@ -7,8 +7,9 @@ from thorough import some
 
 import feasid
 from benchmarks.verdict import MISTAKES, RIGHT, WRONG, predicted_torque, simulated
-from feasid.core.errors import UselessFitError
-from feasid.identification.assessment.checks import FEED_FORWARD, GRADED, GRAVITY, NO, YES
+from feasid.core.errors import InputError, SolverError, UselessFitError
+from feasid.identification.assessment import contact_errors
+from feasid.identification.assessment.checks import FEED_FORWARD, GRADED, GRAVITY, NO, UNKNOWN, YES
 
 QUICK = {"diagnose": False, "calibration": None, "candidates": ()}
 """Options without searches: grades come from the evidence alone."""
@@ -60,3 +61,16 @@ def test_the_kuka_reads_without_alarm_and_one_sentence_speaks_of_its_wrists():
     assert "!!" not in text
     assert text.count("lwr_6_joint carry little") == 1
     assert list(fit.uses["grade"][[GRAVITY, FEED_FORWARD]]) == [YES, YES]
+
+
+def test_a_part_of_the_log_without_a_model_leaves_contact_unknown(monkeypatch):
+    """Such as under a heavy prior: everything else of the fit is shown."""
+
+    def unsolved(*_):
+        raise SolverError("the minimum of this problem was not found")
+
+    monkeypatch.setattr(contact_errors, "measure_error_law", unsolved)
+    fit, _ = fitted(42)
+    assert fit.uses["grade"]["contact"] == UNKNOWN
+    with pytest.raises(InputError, match="thresholds need models of parts of the log"):
+        fit.error_law(5.0)

@@ -129,8 +129,7 @@ def find_burst(t: Array, error: Array) -> tuple[float, ...]:
     far = np.sort(t[np.abs(error) > BURST * float(np.median(np.abs(error)))])
     for times in np.split(far, np.flatnonzero(np.diff(far) > APART) + 1) if len(far) else []:
         inside = (t >= times[0]) & (t <= times[-1])
-        most = np.sum(error[inside] ** 2) > MOSTLY * np.sum(error**2)
-        if most and inside.mean() < BRIEF:
+        if inside.mean() < BRIEF and np.sum(error[inside] ** 2) > MOSTLY * np.sum(error**2):
             return float(times[0]), float(times[-1])
     return ()
 
