@@ -461,8 +461,6 @@ class FittedModel:
         covariance = self.estimate.prediction_covariance
         return None if covariance is None else np.asarray(self.base.K @ covariance @ self.base.K.T)
 
-    # -- other logs ----------------------------------------------------------------------------
-
     @cached_property
     def relative_error(self) -> pd.Series[float]:
         """Relative torque error on the fitted log, per joint and "all"; see `errors`."""
