@@ -43,7 +43,7 @@ ARGUMENTS = (
     word("--consistency", None, "default full", choices=("full", "semi")),
     word("--solver", "NAME", "a solver that CVXPY knows; default Clarabel, then SCS"),
 )
-"""The arguments by which base parameters are given at the prompt."""
+"""The arguments by which base parameters are given at the command line."""
 
 
 def refuse_arguments(arguments: argparse.Namespace, named: bool, why: str) -> None:

@@ -38,6 +38,11 @@ def require_finite(
     return array
 
 
+def interpolate(at: Array, t: Array, values: Array) -> Array:
+    """Columns of `values` (N, k) at other times; beyond the ends they stay as they are there."""
+    return np.stack([np.interp(at, t, column) for column in values.T], axis=1)
+
+
 MAGIC = b"\x93NUMPY"
 
 PLAIN = (0, 8)  #: Stored and deflated: compression that unpacks in little memory.

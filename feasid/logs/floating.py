@@ -19,7 +19,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from feasid.core.arguments import Matrix3, Vector3, checked
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, interpolate
 from feasid.core.errors import InputError, LogError, did_you_mean
 from feasid.core.notes import Note
 from feasid.logs import filters
@@ -353,8 +353,7 @@ class FloatingColumns:
         late = imu.delay if imu else 0.0
         for kind, part in product(("gyro", "acc") if late else (), stretches):
             now, cells = t[part.rows], columns[kind][part.rows]
-            on_time = [np.interp(now + late, now, x) for x in cells.T]
-            columns[kind][part.rows] = np.stack(on_time, axis=1)
+            columns[kind][part.rows] = interpolate(now + late, now, cells)
         return cls(robot, base, imu, contacts, unknown, columns, t, stretches)
 
     def free_projectors(self, rows: Rows, q: Array) -> Array | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, interpolate
 from feasid.core.notes import Note
 
 Rows = npt.NDArray[np.int64]
@@ -151,7 +151,7 @@ def even_speeds(run: Run) -> Array:
     """Speeds of a run at `SIGNAL_RATE`, each joint in units of its size, while it moves."""
     t = run.t - run.t[0]
     at = np.arange(0.0, t[-1], 1.0 / SIGNAL_RATE)
-    speed = np.column_stack([np.interp(at, t, v) for v in run.dq.T])
+    speed = interpolate(at, t, run.dq)
     size = np.sqrt(np.mean(speed**2, axis=0)) if len(at) else np.zeros(run.dq.shape[1])
     scale = np.maximum(size, MOVING * size.max(initial=0.0))
     speed = speed / np.where(scale > 0, scale, 1.0)

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.optimize import nnls
 from scipy.signal import lfilter
 
-from feasid.core.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask, interpolate
 from feasid.core.errors import InputError
 from feasid.identification.assessment.rows import HeldOutRows, sample_errors
 from feasid.identification.regression.folds import SLOW
@@ -196,7 +196,7 @@ def delayed_errors(run: Run, errors: Array, delay: float) -> tuple[Run, Array]:
     """A run whose torques come later by `delay` [s], and its torques' errors then, (N, dof)."""
     if not delay:
         return run, errors
-    tau = np.stack([np.interp(run.t - delay, run.t, x) for x in run.tau.T], axis=1)
+    tau = interpolate(run.t - delay, run.t, run.tau)
     return replace(run, tau=tau), errors + tau - run.tau
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arguments import array, checked, checked_methods, count, one_per
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, interpolate
 from feasid.core.charts import BLUE, GREY, RED, Chart, Panel, Series
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.errors import InputError, NotEnoughDataError
@@ -516,8 +516,8 @@ class SimulationWindows:
         out = []
         for r, k in self.starts:
             run = self.motion.runs[r]
-            at, samples = self._step_times(run, k) - (delay or 0.0) * run.rate, np.arange(len(run))
-            total = np.stack([np.interp(at, samples, s) for s in sums[r].T], axis=1)
+            at = self._step_times(run, k) - (delay or 0.0) * run.rate
+            total = interpolate(at, np.arange(float(len(run))), sums[r])
             out.append(np.diff(total, axis=0) / (run.rate * self.step))
         return np.array(out)
 

@@ -1,7 +1,7 @@
 """Axes and delay of an IMU, from the change of a logged orientation.
 
 A gyroscope whose axes R in the base's frame are not quite those that were given, with an offset,
-and late by d, shows ``omega(t) = R gyro(t + d) + c`` beside an orientation that changes by omega.
+and late by d, shows ``omega(t) = R gyro(t + d) + c`` with an orientation that changes by omega.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, interpolate
 from feasid.logs.checks.findings import Finding
 from feasid.logs.floating import Imu
 from feasid.robot.rotations import exponential
@@ -77,10 +77,7 @@ def find_imu_pose(gyro: Array, omega: Array, mounting: Array, rate: float) -> Im
     slope = np.gradient(gyro, axis=0) * rate
     rotation, delay, offset = mounting, 0.0, np.zeros(3)
     for _ in range(STEPS):
-        rates, change = (
-            np.stack([np.interp(times + delay, times, x) for x in kind.T], axis=1)
-            for kind in (gyro, slope)
-        )
+        rates, change = (interpolate(times + delay, times, x) for x in (gyro, slope))
         error = omega - rates @ rotation.T - offset
         # Small angles a in the IMU's axes change R g by R (a x g).
         turned = [np.cross(axis, rates) @ rotation.T for axis in np.eye(3)]
