@@ -8,7 +8,8 @@ A row ends right, in doubt, refused by a name, or in one of the ways that must n
 without a word, another fit after saving and reading, a refusal without a name, an error of another
 package, or more than five minutes of processor time. NumPy's warnings are errors. Ctrl-C and
 SIGTERM end a run, which counts its rows until then. `--ends FILE` appends how each row ended, and
-goes on after the rows that are in it. `--write` puts the count into the table of docs/faults.md.
+on which package (its hash), and goes on after the rows that are in it. `--write` puts the count
+into the table of docs/faults.md, with the acts of rows whose fit was not refused.
 """
 
 import argparse
@@ -21,12 +22,14 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 import numpy as np
 
+from benchmarks.campaign.totals import code
 from benchmarks.faults_page import write_row
 from feasid.core.errors import FeasidError
 
@@ -36,6 +39,20 @@ from .rows import ARRAY, covering_array, random_triples, read_array
 SECONDS = 300
 BROKEN = ("wrong", "unequal", "unnamed", "raw")
 FINE = ("right", "in doubt", "refused")
+
+
+@dataclass(frozen=True)
+class End:
+    """How a row ends, what it says where that is no answer, and the hash of the package."""
+
+    word: str
+    said: str
+    package: str = "earlier"
+
+    @property
+    def reaches_act(self):
+        """Whether there was a fit, so that something was done with it."""
+        return not (self.word == "refused" and self.said.startswith("fit: "))
 
 
 def too_long(*_):
@@ -63,7 +80,18 @@ def end_of(row):
 def read_ends(path):
     """How rows ended that were run before, by the row."""
     lines = path.read_text().splitlines() if path and path.exists() else ()
-    return {row: (end, said) for row, end, said in map(json.loads, lines)}
+    return {row: End(*end) for row, *end in map(json.loads, lines)}
+
+
+def report(rows, ends):
+    """How many rows ended how, on which packages, and what was done with their fits."""
+    counts = Counter(end.word for end in ends)
+    packages = Counter(end.package for end in ends)
+    acts = Counter(row.act for row, end in zip(rows, ends, strict=False) if end.reaches_act)
+    words = ", ".join(f"{counts[word]} {word}" for word in (*FINE, *BROKEN))
+    hashes = ", ".join(f"{count} on {package}" for package, count in packages.items())
+    done = ", ".join(f"{act} {count}" for act, count in sorted(acts.items()))
+    return f"{words}; by package: {hashes}; acts done: {done}"
 
 
 def main(argv=None):
@@ -91,25 +119,24 @@ def main(argv=None):
     warnings.simplefilter("error")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"{len(rows)} rows, seed {seed}", flush=True)
-    counts, begun = Counter(dict.fromkeys((*FINE, *BROKEN), 0)), time.process_time()
-    ran = read_ends(given.ends)
+    ran, package, begun = read_ends(given.ends), code(), time.process_time()
+    ends = []
     with contextlib.suppress(KeyboardInterrupt):  # what was run until then is counted
         for number, row in enumerate(rows):
-            end, said = ran.get(str(row)) or end_of(row)
-            counts[end] += 1
-            if end in BROKEN:
-                print(f"{number}: {row}: {end}: {said}", flush=True)
+            end = ran.get(str(row)) or End(*end_of(row), package)
+            ends.append(end)
+            if end.word in BROKEN:
+                print(f"{number}: {row}: {end.word}: {end.said}", flush=True)
             if given.ends and str(row) not in ran:
                 with given.ends.open("a") as file:
-                    file.write(json.dumps([str(row), end, said]) + "\n")
+                    file.write(json.dumps([str(row), *astuple(end)]) + "\n")
     if rows:
-        what = ", ".join(f"{counts[end]} {end}" for end in (*FINE, *BROKEN))
-        seconds = time.process_time() - begun
-        print(f"{counts.total()} of {len(rows)} rows, seed {seed}, {seconds:.0f} s: {what}")
+        what, seconds = report(rows, ends), time.process_time() - begun
+        print(f"{len(ends)} of {len(rows)} rows, seed {seed}, {seconds:.0f} s: {what}")
         if given.write:
             kind = "pairs of option, robot, log and act" if array else "three options at once"
-            write_row(f"{kind}: {' or '.join(BROKEN)}", counts.total(), f"seed {seed}: {what}")
-    return int(any(counts[end] for end in BROKEN))
+            write_row(f"{kind}: {' or '.join(BROKEN)}", len(ends), f"seed {seed}: {what}")
+    return int(any(end.word in BROKEN for end in ends))
 
 
 if __name__ == "__main__":
