@@ -124,7 +124,7 @@ def test_held_out_errors_are_those_of_the_rows():
     rows, grams = grams_with([1.0, 0.5])
     coefficients = RNG.normal(size=grams.size)
     raw = np.r_[-coefficients, 1.0]
-    found = grams.squared(coefficients)
+    found = grams.squared(np.tile(coefficients, (BLOCKS, 1)))
     for k, X in enumerate(rows):
         missed = (X @ raw[grams.joints[k].places]) ** 2
         np.testing.assert_allclose(found[:, k], missed.reshape(BLOCKS, ROWS).sum(axis=1))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array, Mask
+from feasid.core.arrays import Array
 from feasid.core.errors import LimitError
 from feasid.identification.effects.corrected_log import CorrectedLog
 from feasid.identification.effects.table import EFFECTS, EffectAt, columns_by_joint
@@ -53,8 +53,8 @@ class JointGram:
 
 
 @dataclass(frozen=True, eq=False)
-class GramSum:
-    """Weighted sums of products over blocks of the log; parts of them are formed where asked for.
+class FoldProducts:
+    """Weighted products of columns over each fold of the log, formed where asked for.
 
     The matrix of all columns would grow with the fourth power of the joints and hold zeros: ripple
     is a column of its own joint's rows only. A block has fewer rows than columns in short logs, so
@@ -63,36 +63,44 @@ class GramSum:
 
     joints: Sequence[JointGram]
     weights: Array  #: By joint.
-    blocks: Mask  #: Those that count.
+    fold: Places  #: Of every block.
     local: Places  #: Number of every column at every joint, -1 for none, (joints, size + 1).
 
-    def _each_joint(self) -> Iterator[tuple[float, Array, Places, Places]]:
-        """Weight of each joint, its rows, which of them count, and the columns' numbers in them."""
-        for own, weight, local in zip(self.joints, self.weights, self.local, strict=True):
-            yield weight, own.factor, np.flatnonzero(self.blocks[own.block]), local
+    @property
+    def folds(self) -> int:
+        """Their number."""
+        return int(self.fold.max()) + 1
 
-    def part(self, rows: Places, columns: Places) -> Array:
-        """Products of some columns with others."""
-        out = np.zeros((len(rows), len(columns)))
-        for weight, factor, counted, local in self._each_joint():
+    def _each_joint(self) -> Iterator[tuple[float, Array, list[Places], Places]]:
+        """Weight of each joint, its rows, which are in each fold, and its columns' numbers."""
+        for own, weight, local in zip(self.joints, self.weights, self.local, strict=True):
+            fold = self.fold[own.block]
+            yield weight, own.factor, [np.flatnonzero(fold == f) for f in range(self.folds)], local
+
+    def between(self, rows: Places, columns: Places) -> Array:
+        """Products of some columns with others, (folds, rows, columns)."""
+        out = np.zeros((self.folds, len(rows), len(columns)))
+        for weight, factor, folds, local in self._each_joint():
             r, c = np.flatnonzero(local[rows] >= 0), np.flatnonzero(local[columns] >= 0)
-            x, y = (factor[np.ix_(counted, local[k])] for k in (rows[r], columns[c]))
-            out[np.ix_(r, c)] += weight * (x.T @ y)
+            for products, counted in zip(out, folds, strict=True):
+                x, y = (factor[np.ix_(counted, local[k])] for k in (rows[r], columns[c]))
+                products[np.ix_(r, c)] += weight * (x.T @ y)
         return out
 
     def within(self, places: Places) -> Array:
-        """Products of the columns of effects with each other, for places (n, k): (n, k, k)."""
-        out = np.zeros((*places.shape, places.shape[1]))
-        for weight, factor, counted, local in self._each_joint():
+        """Products of columns of effects with each other, for places (n, k): (folds, n, k, k)."""
+        out = np.zeros((self.folds, *places.shape, places.shape[1]))
+        for weight, factor, folds, local in self._each_joint():
             here = local[places]
             seen = np.flatnonzero((here >= 0).any(axis=1))
             # Of an effect at all joints few columns are in the rows of one: these come first.
             order = np.argsort(here[seen] < 0, axis=1, kind="stable")
             order = order[:, : (here >= 0).sum(axis=1).max(initial=0)]
             number = np.take_along_axis(here[seen], order, axis=1)
-            x = factor.T[number[:, :, None], counted] * (number >= 0)[:, :, None]
             at = seen[:, None, None], order[:, :, None], order[:, None, :]
-            out[at] += weight * (x @ x.transpose(0, 2, 1))
+            for products, counted in zip(out, folds, strict=True):
+                x = factor.T[number[:, :, None], counted] * (number >= 0)[:, :, None]
+                products[at] += weight * (x @ x.transpose(0, 2, 1))
         return out
 
 
@@ -115,43 +123,42 @@ class BlockGrams:
         self.local = np.full((len(self.joints), self.size + 1), -1, dtype=np.intp)
         for numbers, own in zip(self.local, self.joints, strict=True):
             numbers[own.places] = np.arange(len(own.places))
-        beta = np.arange(self.nb)
-        products = self.total.part(beta, np.r_[beta, self.residual])
+        products = self._of_all(np.arange(self.nb))
         seen = root.T @ products[:, :-1] @ root
         values, vectors = np.linalg.eigh(np.eye(self.nb) - seen)
         self.prior = (vectors * np.maximum(values, 1e-9)) @ vectors.T
         self.pull = -products[:, -1]
 
-    @property
-    def total(self) -> GramSum:
-        """Weighted sums over all blocks."""
-        return self.sum_over(np.ones(self.count, dtype=bool))
+    def by_fold(self, fold: Places) -> FoldProducts:
+        """Weighted products over folds of the log, by the fold of every block."""
+        return FoldProducts(self.joints, self.weights, fold, self.local)
 
-    def sum_over(self, blocks: Mask) -> GramSum:
-        """Weighted sums over some of the blocks."""
-        return GramSum(self.joints, self.weights, blocks, self.local)
+    def _of_all(self, use: Places) -> Array:
+        """Products of columns with each other and the residual over the whole log."""
+        whole = self.by_fold(np.zeros(self.count, dtype=np.intp))
+        return np.asarray(whole.between(use, np.r_[use, self.residual])[0])
 
     def columns(self, effects: Sequence[EffectAt]) -> Places:
         """Places of the columns of these effects."""
         return np.concatenate([np.zeros(0, dtype=np.intp), *(self.items[m] for m in effects)])
 
-    def solve(self, use: Places, gram: GramSum) -> tuple[Array, Array]:
-        """Coefficients of beta and effects with their priors, (use,), and the inverse of the
-        normal equations.
+    def solve(self, products: Array) -> tuple[Array, Array]:
+        """Coefficients of beta and effects with their priors, (..., use), and the inverse of the
+        normal equations, of `products` with each other and the residual, (..., use, use + 1).
 
         The equations are solved for the coordinates of `root`.
         """
-        products, n = gram.part(use, np.r_[use, self.residual]), self.nb
-        change = np.eye(len(use))
+        n, size = self.nb, products.shape[-2]
+        change = np.eye(size)
         change[:n, :n] = self.root
-        M = change.T @ products[:, :-1] @ change
-        M[:n, :n] += self.prior
-        effects = np.arange(n, len(use))
-        M[effects, effects] += 1.0 / WIDTH**2
+        M = change.T @ products[..., :-1] @ change
+        M[..., :n, :n] += self.prior
+        effects = np.arange(n, size)
+        M[..., effects, effects] += 1.0 / WIDTH**2
         inverse = change @ np.linalg.inv(M) @ change.T
-        right = products[:, -1]
-        right[:n] += self.pull
-        return inverse @ right, inverse
+        right = products[..., -1:].copy()
+        right[..., :n, 0] += self.pull
+        return (inverse @ right)[..., 0], inverse
 
     def values(
         self, effects: Sequence[EffectAt]
@@ -159,7 +166,7 @@ class BlockGrams:
         """Values of these effects together, and their deviations [SI]."""
         use = np.r_[np.arange(self.nb), self.columns(effects)]
         solution, deviation = np.zeros(self.size), np.zeros(self.size)
-        solution[use], inverse = self.solve(use, self.total)
+        solution[use], inverse = self.solve(self._of_all(use))
         deviation[use] = np.sqrt(np.maximum(np.diag(inverse), 0.0))  # of no noise: rounding
         own = {m: (self.items[m], self.scales[self.items[m] - self.nb]) for m in effects}
         value, spread = (
@@ -170,8 +177,8 @@ class BlockGrams:
     def weigh(self, effects: Sequence[EffectAt]) -> None:
         """Weight every joint by its residual with these effects."""
         use, coefficients = np.r_[np.arange(self.nb), self.columns(effects)], np.zeros(self.size)
-        coefficients[use], _ = self.solve(use, self.total)
-        squared = self.squared(coefficients).sum(axis=0)
+        coefficients[use], _ = self.solve(self._of_all(use))
+        squared = self.squared(np.tile(coefficients, (self.count, 1))).sum(axis=0)
         rows = np.array([own.rows for own in self.joints])
         self.weights = rows / np.maximum(squared, 1e-12 * rows)
 
@@ -181,11 +188,12 @@ class BlockGrams:
         return b % FOLDS if timed else b * FOLDS // self.count
 
     def squared(self, coefficients: Array) -> Array:
-        """Squared errors by block and joint with these coefficients of all columns, (size,)."""
-        both = np.append(-coefficients, 1.0)
-        pairs = ((own, own.factor @ both[own.places]) for own in self.joints)
-        sums = [np.bincount(own.block, errors**2, self.count) for own, errors in pairs]
-        return np.stack(sums, axis=1)
+        """Squared errors by block and joint with coefficients of all columns, (blocks, size)."""
+        both, out = np.insert(-coefficients, self.size, 1.0, axis=1), list[Array]()
+        for own in self.joints:
+            errors = np.sum(own.factor * both[own.block[:, None], own.places], axis=1)
+            out.append(np.asarray(np.bincount(own.block, errors**2, self.count), dtype=np.float64))
+        return np.stack(out, axis=1)
 
     @classmethod
     def from_log(cls, trial: CorrectedLog, effects: Iterable[EffectAt]) -> BlockGrams:

@@ -19,16 +19,16 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.core.arrays import Array, Mask
+from feasid.core.arrays import Array
 from feasid.identification.effects.corrected_log import CorrectedLog
-from feasid.identification.effects.gram import WIDTH, BlockGrams, GramSum, Places
+from feasid.identification.effects.gram import WIDTH, BlockGrams, Places
 from feasid.identification.effects.table import Effect, EffectAt
 from feasid.identification.estimation.held_out import RULES, Gain, HeldOut
 from feasid.robot.joint_terms import RIPPLE
 
 MOST_ENTRIES = 12  #: Largest number of effects that enter.
 MOST_JUDGED = 8  #: Candidates of a round, the best first, whose certainty is computed.
-MOST_TOGETHER = 2048  #: Columns of candidates whose products are in memory at once.
+MOST_TOGETHER = 256  #: Columns of candidates whose products are in memory at once.
 
 ALIKE = 0.9
 """An effect at another joint explains the log as well if it saves at least this share of the
@@ -81,75 +81,55 @@ class Candidate:
         ) if places else None  # fmt: skip
 
 
-class _Fold:
-    """Normal equations of all data but a fold, solved for the entered columns W.
+class _Folds:
+    """Held-out errors of candidates in addition to the entered columns W, of all folds at once.
 
-    A candidate's columns X leave X - W B behind W, the residual e - W b.
+    By all data but a fold, a candidate's columns X leave X - W B behind W, the residual e - W b.
     """
 
-    def __init__(self, grams: BlockGrams, use: Places, held: Mask) -> None:
-        self.use, self.blocks = use, held
-        self.other, self.held = grams.sum_over(~held), grams.sum_over(held)
-        self.b, self.inverse = grams.solve(use, self.other)
-        self.all = np.r_[use, grams.residual]
-        products = self.held.part(self.all, self.all)
-        self.seen, self.missed = products[:-1, :-1], products[:-1, -1] - products[:-1, :-1] @ self.b
-        #: Squared error of the fold without a candidate.
-        self.loss = float(products[-1, -1] - self.b @ (self.missed + products[:-1, -1]))
-
-    def coefficients(self, places: Places) -> tuple[Array, Array]:
-        """Coefficients of candidates with places (n, k), by the other data, (n, k), and how those
-        of the entered columns change, (n, use).
-        """
-        cross, missed = self._products(self.other, places)
-        B = _by_candidate(self.inverse @ cross, places)
-        S = self.other.within(places) - _by_candidate(cross, places).transpose(0, 2, 1) @ B
-        ridge = np.eye(places.shape[1]) / WIDTH**2
-        theta = np.asarray(np.linalg.solve(S + ridge, missed[..., None]), dtype=np.float64)
-        return theta[..., 0], -(B @ theta)[..., 0]
-
-    def changes(self, places: Places) -> Array:
-        """Changes of the fold's loss with candidates, (n,)."""
-        theta, moved = self.coefficients(places)
-        cross, missed = self._products(self.held, places)
-        along = (theta[:, None] @ _by_candidate(cross, places).transpose(0, 2, 1))[:, 0]
-        both = np.sum((theta[:, None] @ self.held.within(places))[:, 0] * theta, axis=1)
-        both += np.sum((2 * along + moved @ self.seen) * moved, axis=1)
-        return np.asarray(both - 2 * np.sum(missed * theta, axis=1) - 2 * moved @ self.missed)
-
-    def _products(self, gram: GramSum, places: Places) -> tuple[Array, Array]:
-        """Products of candidates' columns with entered ones, (use, n k), and with the residual of
-        the entered columns, (n, k).
-        """
-        products = gram.part(self.all, places.ravel())
-        return products[:-1], (products[-1] - self.b @ products[:-1]).reshape(places.shape)
-
-
-def _by_candidate(products: Array, places: Places) -> Array:
-    """Products with the columns of candidates, (use, n k), candidate by candidate (n, use, k)."""
-    return products.reshape(len(products), *places.shape).transpose(1, 0, 2)
-
-
-class _Folds:
-    """Held-out errors of candidates in addition to the entered effects, fold by fold."""
-
     def __init__(self, grams: BlockGrams, effects: Sequence[EffectAt], timed: bool) -> None:
-        self.grams, fold = grams, grams.fold_of(timed)
-        use = np.r_[np.arange(grams.nb), grams.columns(effects)]
-        self.folds = [_Fold(grams, use, fold == f) for f in range(int(fold.max()) + 1)]
+        self.grams, self.fold = grams, grams.fold_of(timed)
+        self.use = np.r_[np.arange(grams.nb), grams.columns(effects)]
+        self.all = np.r_[self.use, grams.residual]
+        self.products = grams.by_fold(self.fold)
+        held = self.products.between(self.all, self.all)
+        self.b, self.inverse = grams.solve((held.sum(axis=0) - held)[:, :-1])
+        #: e - W b is [W, e] times this, (folds, use + 1).
+        self.left = np.insert(-self.b, len(self.use), 1.0, axis=1)
+        self.seen, self.missed = held[:, :-1, :-1], (held[:, :-1] @ self.left[..., None])[..., 0]
+        #: Squared error of the folds without a candidate.
+        self.loss = float(np.einsum("fa,fab,fb->", self.left, held, self.left))
+
+    def solve(self, places: Places) -> tuple[Array, Array, Array]:
+        """Coefficients of candidates with places (n, k), each by all data but a fold, (folds, n,
+        k); how those of the entered columns change, (folds, n, use), and the loss, (n,).
+        """
+        held = self.products.between(places.ravel(), self.all)
+        held = held.reshape(len(held), *places.shape, len(self.all))
+        inner, other = self.products.within(places), held.sum(axis=0) - held
+        missed, unseen = ((x @ self.left[:, None, :, None])[..., 0] for x in (held, other))
+        B = other[..., :-1] @ self.inverse[:, None]
+        S = inner.sum(axis=0) - inner - B @ other[..., :-1].swapaxes(2, 3)
+        ridge = np.eye(places.shape[1]) / WIDTH**2
+        theta = np.asarray(np.linalg.solve(S + ridge, unseen[..., None]), dtype=np.float64)
+        row = theta.swapaxes(2, 3)  # (folds, n, 1, k)
+        moved, along = -(row @ B)[:, :, 0], (row @ held[..., :-1])[:, :, 0]
+        change = (row @ (inner @ theta - 2 * missed[..., None]))[:, :, 0, 0]
+        change += np.sum((2 * along + moved @ self.seen - 2 * self.missed[:, None]) * moved, axis=2)
+        return theta[..., 0], moved, change.sum(axis=0)
 
     def savings(self, groups: Iterable[Group]) -> dict[Group, float]:
         """Share of the held-out loss that each group of effects saves."""
         by_size = dict[int, list[Group]]()
         for group in groups:
             by_size.setdefault(len(self.grams.columns(group)), []).append(group)
-        out, total = dict[Group, float](), sum(fold.loss for fold in self.folds)
+        out = dict[Group, float]()
         for size, alike in by_size.items():
             few = max(1, MOST_TOGETHER // size)
             for some in (alike[k : k + few] for k in range(0, len(alike), few)):
                 places = np.array([self.grams.columns(group) for group in some])
-                change = np.sum([fold.changes(places) for fold in self.folds], axis=0)
-                shares = -change / total if total > 0 else np.zeros(len(some))
+                change = self.solve(places)[2]
+                shares = -change / self.loss if self.loss > 0 else np.zeros(len(some))
                 out.update(zip(some, shares.tolist(), strict=True))
         return out
 
@@ -162,17 +142,14 @@ class _Folds:
         return self._held_out(())
 
     def _held_out(self, group: Group) -> HeldOut:
-        squared = np.zeros((self.grams.count, len(self.grams.joints)))
         places = self.grams.columns(group)
-        for fold in self.folds:
-            full = np.zeros(self.grams.size)
-            full[fold.use] = fold.b
-            if group:
-                theta, moved = fold.coefficients(places[None])
-                full[places] = theta[0]
-                full[fold.use] += moved[0]
-            squared[fold.blocks] = self.grams.squared(full)[fold.blocks]
-        return HeldOut(squared)
+        full = np.zeros((len(self.b), self.grams.size))
+        full[:, self.use] = self.b
+        if group:
+            theta, moved, _ = self.solve(places[None])
+            full[:, places] = theta[:, 0]
+            full[:, self.use] += moved[:, 0]
+        return HeldOut(self.grams.squared(full[self.fold]))
 
 
 class EffectSearch:
