@@ -1,4 +1,4 @@
-"""Worlds besides those of the array: springs, joints without motors, temperatures, weighed loads.
+"""Worlds besides those of the array: springs, joints without motors, temperatures, loads, IMUs.
 
 Elastic and passive arms move in MuJoCo (`benchmarks.elastic`), and the load is one behind a wrist
 sensor that is turned and late (`benchmarks.wrist`). They have no rows of the array; round trips of
@@ -7,17 +7,22 @@ what is saved draw them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 import feasid
+from feasid.logs.floating import IMU
 
 from .arms import LOAD, World, world
 
 JOINTS, EVERY = 3, 5
 """Joints of arms in MuJoCo, and one row of their 1000 per second in so many."""
+TURN, LATE = Rotation.from_rotvec([0.1, -0.2, 1.5]).as_matrix(), 0.012
+"""Axes of an IMU in its base's frame, and the delay of its columns [s]."""
 COLD, WARM, SLOPES = 20.0, 45.0, (-0.01, -0.01)
 """Temperatures of a joint [degrees C], and change of its dry and viscous friction per K."""
 
@@ -69,10 +74,29 @@ def weighing_arm() -> World:
     return replace(arm, kind="weighed", options={**arm.options, **weighed})
 
 
+@cache
+def turned_imu(given: Callable) -> World:
+    """The floating robot, whose IMU is turned and late, as `given` says it to a fit."""
+    arm = world("floating")
+
+    def felt(log):
+        late = {c: np.interp(log["t"] - LATE, log["t"], log[c]) for c in IMU}
+        for kind in ("gyro", "acc"):
+            names = [f"{kind}_{axis}" for axis in "xyz"]
+            late |= zip(names, TURN.T @ [late[c] for c in names], strict=True)
+        return log.assign(**late)
+
+    logs = {name: felt(getattr(arm, name)) for name in ("log", "test_log", "loaded", "live")}
+    imu = given(link="base", rotation=TURN.tolist(), delay=LATE)
+    return replace(arm, kind="turned IMU", **logs, options={**arm.options, "imu": imu})
+
+
 FURTHER = {
     "hidden elastic": partial(hidden_arm, "elastic"),
     "hidden passive": partial(hidden_arm, "passive"),
     "warm": warm_arm,
     "weighed": weighing_arm,
+    "turned IMU": partial(turned_imu, feasid.floating.Imu),
+    "turned IMU, as a mapping": partial(turned_imu, dict),
 }
 """What makes a world, by its name."""
