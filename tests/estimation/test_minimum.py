@@ -11,6 +11,7 @@ from robots import ARM
 from simulated import exact_log
 
 import feasid
+from benchmarks.bounded_logs import QUICK, bounds, reduced
 from feasid.core.errors import InfeasibleConstraintsError, SolverError
 from feasid.identification.estimation import newton, priors, problem
 from feasid.identification.estimation.newton import EntropicProblem
@@ -176,7 +177,7 @@ EVALUATIONS, STEPS = 12, 1100
 
 
 @pytest.mark.sampled(0.34)
-@pytest.mark.parametrize("name", ["unitree_z1", "kuka_lwr4", "panda"])
+@pytest.mark.parametrize("name", ["unitree_z1", "kuka_lwr4", "panda", "com_ellipsoid"])
 def test_no_solve_of_a_fit_is_unfinished(name, monkeypatch):
     """But for rough ones, which have few steps; rounding at a large weight is no reason."""
     solves, exactly = [], cone.minimise
@@ -190,6 +191,9 @@ def test_no_solve_of_a_fit_is_unfinished(name, monkeypatch):
     if name == "panda":
         robot, _, log, _ = exact_log(name, 0, 6000)
         feasid.fit(log, robot)
+    elif name == "com_ellipsoid":  # beside the described centre of mass
+        _, robot, data = reduced("kuka_lwr4")
+        feasid.fit(data, robot, **QUICK, **bounds(robot)[name][0])
     else:
         feasid.fit(feasid.datasets.load(name))
     assert {status for _, status in solves} <= {"converged", "stalled", "rough"}

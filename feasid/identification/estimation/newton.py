@@ -91,10 +91,6 @@ class EntropicProblem:
         only = replace(self.feasible, blocks=blocks)
         return cones.LogBarrier.for_divergence(only, self.reference, self._directions)
 
-    @property
-    def _curvature(self) -> Array:
-        return self._squares.hessian
-
     def divergence(self, delta: Array) -> float:
         """``sum_k (tr M_k - log det M_k - size_k)``."""
         return self._bodies.value(delta) - self._bodies.value(self.reference)
@@ -140,6 +136,15 @@ class EntropicProblem:
         before, after = (sum(w * t.value(at) for w, t in terms) for at in (delta, polished))
         better = after <= before + DECREMENT
         return replace(minimum, delta=polished) if better else minimum, resumable
+
+    @property
+    def curved(self) -> bool:
+        """Whether a constraint other than of bodies is curved, as ellipsoids for centres of mass.
+
+        Along it Newton's steps are as short as the distance to it: from one minimum to that of
+        similar equations take hundreds, and few around, from where `BARRIERS` begin.
+        """
+        return any(not b.inertial for b in self.feasible.blocks)
 
     @property
     def logarithms(self) -> int:
@@ -218,11 +223,11 @@ class EntropicProblem:
         errors next to an active bound too large.
         """
         each = self._body_curvatures(delta)
-        curvatures = np.array([*each.values()]).reshape(-1, *self._curvature.shape)
-        H = self._curvature + weight * np.sum(curvatures, axis=0)
+        curvatures = np.array([*each.values()]).reshape(-1, *self._squares.hessian.shape)
+        H = self._squares.hessian + weight * np.sum(curvatures, axis=0)
         weights = np.minimum([*self.body_prior_weights(delta, weight, each).values()], believed)
         drawn = np.einsum("k,kij->ij", weight**2 / weights, curvatures)
-        return self._sandwich(H, self._curvature + drawn)
+        return self._sandwich(H, self._squares.hessian + drawn)
 
     def _body_curvatures(self, delta: Array) -> dict[str, Array]:
         """Second derivatives of each body's divergence halfway between delta and the reference."""
@@ -239,7 +244,7 @@ class EntropicProblem:
         the common weight by `SHRINKAGE` s.
         """
         own = self._body_curvatures(delta) if own is None else own
-        H = _regular(self._curvature + weight * np.sum([*own.values()], axis=0))
+        H = _regular(self._squares.hessian + weight * np.sum([*own.values()], axis=0))
         inverse = np.linalg.inv(H)
         out = {}
         for name, D in own.items():
@@ -280,7 +285,7 @@ class EntropicProblem:
 
     def response(self, delta: Array, weight: float, change: Array) -> Array:
         """How the minimiser delta moves when the first entries of b do, shape (n,)."""
-        H = _regular(self._curvature + weight * self.hessian(delta))
+        H = _regular(self._squares.hessian + weight * self.hessian(delta))
         pull = (self.A[: len(change)] * self.unit).T @ change
         return np.asarray(self.unit * np.linalg.solve(H, pull))
 
@@ -288,7 +293,7 @@ class EntropicProblem:
         """Gradients that move the minimiser delta by `moved` (n, k), per unit of the parameters,
         (n, k).
         """
-        H = self._curvature + weight * self.hessian(delta)
+        H = self._squares.hessian + weight * self.hessian(delta)
         return np.asarray(H @ (moved / self.unit[:, None]))
 
     def unit_noise_covariance(
@@ -299,7 +304,7 @@ class EntropicProblem:
         H has the logarithms of other constraints with the weight with which delta was sought: at an
         active one the minimum cannot move.
         """
-        H = self._curvature + weight * self.hessian(delta)
+        H = self._squares.hessian + weight * self.hessian(delta)
         if self.logarithms:
             H = H + barrier / cones.OTHER_WEIGHT * self._others.derivatives(delta)[1]
         return self._sandwich(H, H)
@@ -310,11 +315,9 @@ class EntropicProblem:
         ``-J - log det(H) / 2 - sum_k log Z(weight)``, with Z the normaliser of a Wishart density
         in four dimensions, ``Gamma_4(w + 5/2) w^(-4 (w + 5/2)) e^(4 w)``.
         """
-        _, logdet = np.linalg.slogdet(
-            self._curvature
-            + weight * self.hessian(delta)
-            + 1e-14 * np.diag(np.diag(self._curvature))
-        )
+        curvature = self._squares.hessian
+        ridge = UNSEEN * np.diag(np.diag(curvature))
+        _, logdet = np.linalg.slogdet(curvature + weight * self.hessian(delta) + ridge)
         sizes = [b.size for b in self.feasible.blocks if b.inertial]
         normaliser = 0.0
         for p in sizes:
@@ -331,8 +334,10 @@ class EntropicProblem:
         minima, curve = dict[int, Array](), dict[int, float]()
 
         def weigh(place: int, near: Array) -> None:
-            minimum = self._newton(near, GRID[place], NEARBY / cones.OTHER_WEIGHT, NEARBY)
-            minima[place], curve[place] = minimum.delta, self.evidence(minimum.delta, GRID[place])
+            barriers = (*BARRIERS[: 3 * self.curved], NEARBY)
+            path = self.path(near, GRID[place], barriers, NEARBY)
+            minima[place] = path[0].delta
+            curve[place] = self.evidence(path[-1].delta, GRID[place])
 
         last = best = len(GRID) - 1
         weigh(last, start)

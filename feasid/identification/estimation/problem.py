@@ -204,6 +204,7 @@ class Minimiser:
         problem, divergence = self.problem.problem(r, rho, self.weight)
         # With a weak prior bodies are close to their bounds.
         every, resumed = (WEAK, WEAK[1:]) if divergence < WEAKEST else (BARRIERS, CLOSER)
+        resumed = every if problem.curved else resumed
         start, barriers = (self.start, every) if self.near is None else (self.near, resumed)
         path = problem.path(
             self.problem.reduce(start),
@@ -240,11 +241,11 @@ class Minimiser:
         last = min(allowed / (problem.logarithms + 1), LOOSEST)
         if divergence >= WEAKEST and last > BARRIERS[-1] and not problem.feasible.convex:
             start = self.problem.reduce(self.start if self.near is None else self.near)
-            barriers = (*BARRIERS[: 2 * (self.near is None)], last)
-            minimum = problem.path(start, divergence, barriers, CLOSE * last)[-1]
-            if minimum.gap <= allowed:
-                self.near = self.problem.expand(minimum.delta)
-                return self.near
+            barriers = (*BARRIERS[: 2 * (self.near is None or problem.curved)], last)
+            path = problem.path(start, divergence, barriers, CLOSE * last)
+            if path[-1].gap <= allowed:
+                self.near = self.problem.expand(path[0 if problem.curved else -1].delta)
+                return self.problem.expand(path[-1].delta)
         return self.minimum(r, rho).delta
 
     def minimum(self, r: Array, rho: Array) -> Minimum:
@@ -264,9 +265,7 @@ class Minimiser:
                     "prior_weight or widen them",
                     (),
                 )
-        delta = self.problem.expand(minimum.delta)
-        convex = problem.feasible.convex
-        if not all(c.is_satisfied(minimum.delta) for c in convex):
+        if not all(c.is_satisfied(minimum.delta) for c in problem.feasible.convex):
             # The minimum with constraints that are not affine: a solver's, bounded by tangents.
             point = self._solver_point(r, rho, problem.feasible)
             columns = np.arange(len(point))
@@ -279,12 +278,11 @@ class Minimiser:
             ]
             linear = (*problem.feasible.linear, *tangents)
             outer = replace(problem, feasible=replace(problem.feasible, linear=linear, convex=()))
-            start = self.problem.reduce(self.start)
-            bound = outer.minimise(start, divergence)
+            bound = outer.minimise(self.problem.reduce(self.start), divergence)
             least = outer.cost(bound.delta, divergence) - bound.gap
             gap = max(problem.cost(point, divergence) - least, 0.0)
             return Minimum(self.problem.expand(point), gap, bound.steps, "converged")
-        return replace(minimum, delta=delta)
+        return replace(minimum, delta=self.problem.expand(minimum.delta))
 
     def _solver_point(self, r: Array, rho: Array, feasible: FeasibleSet) -> Array:
         """The free parameters of the program in CVXPY, drawn strictly inside."""
