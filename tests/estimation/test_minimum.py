@@ -110,8 +110,7 @@ def test_what_newton_does_not_reach_is_sought_in_cvxpy(robot, log, monkeypatch):
         return [Minimum(np.array(start), np.inf, 0, "unfinished")] * len(barriers)
 
     monkeypatch.setattr(EntropicProblem, "path", stuck)
-    kept = right.estimator
-    estimate = kept.fit(right.equations)
+    estimate = right.estimator.fit(right.equations)
     np.testing.assert_allclose(estimate.delta, right.estimate.delta, rtol=1e-5, atol=1e-8)
 
 

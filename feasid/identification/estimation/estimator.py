@@ -336,10 +336,8 @@ class Estimator:
         if by_noise:
             triangle, factors = noise.whitened_triangle(equations), noise.quick**-0.5
         else:
-            factors = (
-                np.ones(len(equations.triangles)) if isinstance(self.weights, str)
-                else self.weights
-            )  # fmt: skip
+            equal = np.ones(len(equations.triangles))
+            factors = equal if isinstance(self.weights, str) else self.weights
             triangle = equations.triangle(factors)
             if isinstance(self.weights, str):
                 beta = self._least_squares(triangle).beta
@@ -409,8 +407,6 @@ def _reference_values(robot: Robot, reference: Array | None) -> Array:
 def _check_weights(weights: Any, robot: Robot) -> str | Array:
     """The option `weights`: factors per joint that the caller gives, or how residuals decide."""
     if isinstance(weights, str):
-        if weights not in ("noise", "wls"):
-            raise InputError(f"weights {weights!r} is not 'noise', 'wls', a mapping or an array")
         return weights
     if weights is None:
         return np.ones(robot.dof)
