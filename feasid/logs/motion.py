@@ -56,12 +56,14 @@ class Run:
 
     def without_surroundings(self) -> Run:
         """The run without its surroundings."""
-        if self.own is None:
-            return self
-        part = slice(*self.own)
-        kinds = ("rows", "t", "q", "dq", "ddq", "tau", "temperature")
-        signals: dict[str, Any] = {k: x[part] for k in kinds if (x := getattr(self, k)) is not None}
-        return replace(self, **signals, anchor=self.anchor + self.own[0], own=None, live=None)
+        return self if self.own is None else self.cut(*self.own)
+
+    def cut(self, first: int, end: int) -> Run:
+        """Some samples that follow on each other, as a run of their own."""
+        kinds = ("rows", "t", "q", "dq", "ddq", "tau", "free", "applied", "temperature")
+        known = ((kind, getattr(self, kind)) for kind in kinds)
+        signals: dict[str, Any] = {kind: x[first:end] for kind, x in known if x is not None}
+        return replace(self, **signals, anchor=self.anchor + first, own=None, live=None)
 
 
 @dataclass(frozen=True)

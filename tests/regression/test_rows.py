@@ -7,6 +7,7 @@ import pytest
 
 import feasid
 from feasid.identification.regression import parallel
+from feasid.identification.regression import rows as rows_module
 from feasid.identification.regression.equations import EquationReducer, reduce_rows
 from feasid.identification.regression.rows import RowFormer, Rows
 
@@ -42,7 +43,7 @@ def log_rows(joints=None):
     recording = feasid.Recording(log)
     motion = recording.motion(base.robot, filtering="equations", **log.attrs.get("options", {}))
     measured = range(base.robot.dof) if joints is None else joints
-    return motion, Rows(base.robot, columns, motion.cutoff, motion.runs, measured)
+    return motion, Rows.of(base.robot, columns, motion.cutoff, motion.runs, measured)
 
 
 def test_rows_sum_to_the_reduced_log():
@@ -87,3 +88,22 @@ def test_rows_of_the_measured_joints_only():
     _, all_rows = log_rows()
     assert {*rows.joint} == {1}
     np.testing.assert_array_equal(rows.torque, all_rows.torque[all_rows.joint == 1])
+
+
+@pytest.mark.parametrize("most", [150, 10**6])
+def test_a_sample_has_rows_of_the_log_from_all_over_it(most, monkeypatch):
+    monkeypatch.setattr(rows_module, "STRETCH", 8)
+    _, rows = log_rows()
+    some, kept = rows.sampled(most)
+    assert 0.8 * most < len(some) / len(some.joints) <= most or kept.all()
+    np.testing.assert_array_equal(some.t, rows.t[kept])
+    np.testing.assert_array_equal(some.torque, rows.torque[kept])
+    for j, columns in some.regressors.items():
+        np.testing.assert_array_equal(columns, rows.regressors[j][rows.by_joint(kept)[j]])
+    # Columns that are formed of the sample alone are those of the whole log.
+    own, whole = ([p.filter_signal(p.run.q.T) for p in r.parts] for r in (some, rows))
+    shown = np.hstack(whole)[:, rows.by_joint(kept)[0]]
+    np.testing.assert_allclose(np.hstack(own), shown, rtol=0, atol=ROUNDING * np.abs(shown).max())
+    assert some.t[0] == rows.t[0]
+    places = np.flatnonzero(rows.by_joint(kept)[0])
+    assert np.diff(places).max() < 2 * 8 * len(rows.by_joint(kept)[0]) / len(places)

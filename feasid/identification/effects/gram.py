@@ -34,6 +34,8 @@ BLOCKS, BLOCK_SECONDS = 25, 0.4
 
 SHARE = 0.1  #: Natural size of a coefficient without one: this share of its joint's torque.
 
+MOST_ROWS = 4000  #: Rows of a joint that a search reads, about: 200 s of a log at 8 Hz.
+
 WIDTH = 3.0
 """Prior standard deviation of a coefficient, in natural sizes. Four widths from .1 to 3 gave the
 same on real logs (.914 against .904 of the errors without them) and in simulation."""
@@ -198,13 +200,15 @@ class BlockGrams:
     @classmethod
     def from_log(cls, trial: CorrectedLog, effects: Iterable[EffectAt]) -> BlockGrams:
         """Gram matrices of a log row by row, with the effects that it can show."""
-        rows, gravity = trial.rows, trial.setup.base.robot.gravity
+        rows, sample = trial.rows.sampled(MOST_ROWS)
+        share, gravity = float(sample.mean()), trial.setup.base.robot.gravity
         K = np.asarray(trial.base.K, dtype=np.float64)
         values, vectors = np.linalg.eigh(K @ trial.unit_covariance @ K.T)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         model = trial.base.robot.with_values(trial.delta)
-        torque = np.sqrt(np.mean(trial.torque.reshape(len(rows.joints), -1) ** 2, axis=1))
-        natural = dict(zip(rows.joints, SHARE * torque, strict=True))
+        torque = trial.torque[sample]
+        size = np.sqrt(np.mean(torque.reshape(len(rows.joints), -1) ** 2, axis=1))
+        natural = dict(zip(rows.joints, SHARE * size, strict=True))
         largest = dict[str, float]()
         own_columns = {j: list[Array]() for j in rows.joints}
         own_places = {j: list[int]() for j in rows.joints}
@@ -227,7 +231,7 @@ class BlockGrams:
             end += len(scale)
         # The block of every row and their number: of equal length in time, or in the phase of a
         # motion that repeats, so that no block was seen in another.
-        runs = [p.run for p in rows.parts]
+        runs = [p.run for p in trial.rows.parts]
         seconds = sum(len(run) / run.rate for run in runs)
         period = find_period(runs) if len(runs) == 1 else None
         if period is not None:
@@ -240,8 +244,9 @@ class BlockGrams:
         block = np.minimum(place * count // len(when), count - 1).astype(np.intp)
         widths = [len(rows.supports[j]) + len(own_places[j]) + 1 for j in rows.joints]
         require_memory(SEARCH_SHARE * 8.0 * len(when) * sum(widths), len(widths))
-        residual = rows.by_joint(trial.torque - rows.predict(trial.beta))
-        deviations = rows.by_joint(trial.row_deviations)
+        residual = rows.by_joint(torque - rows.predict(trial.beta))
+        # Those of a sample stand for all.
+        deviations = rows.by_joint(trial.row_deviations[sample] * np.sqrt(share))
         joints = []
         for j in rows.joints:
             parts = [rows.regressors[j], *own_columns.pop(j), residual[j][:, None]]
@@ -251,7 +256,8 @@ class BlockGrams:
             # A triangle has the products of any number of rows.
             blocks = [triangularise(x) if len(x) > 2 * len(places) else x for x in blocks]
             number = np.repeat(np.arange(count), [*map(len, blocks)])
-            joints.append(JointGram(places, np.concatenate(blocks), number, len(X)))
+            count_of_all = round(len(X) / share)
+            joints.append(JointGram(places, np.concatenate(blocks), number, count_of_all))
         return cls(joints, items, np.concatenate([np.zeros(0), *scales]), root)
 
 

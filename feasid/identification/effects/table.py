@@ -211,9 +211,8 @@ def term_columns(word: str) -> ColumnsOf:
         for term in (TERMS[symbol] for symbol in FRICTION[word]):
             load = None
             if term.needs_load:
-                load = body_torque(around.rows, around.part, around.model, at_rest=term.at_rest)[
-                    :, j
-                ]
+                at = around.rows, around.part, around.model
+                load = around.part.interpolate(decimated_rigid_torque(*at, term.at_rest)[:, j])
             sign = sign_of_speed(v, around.model)
             state = JointState(q, q - rest, q - rest, (), v, a, sign, load, np)
             yield np.asarray(term.factor(state))
@@ -237,8 +236,8 @@ def abrupt_columns(around: Around) -> Array:
 
 def drift_of(around: Around) -> Iterable[Array]:
     """An offset that grows in time."""
-    t = around.part.run.t
-    yield (t - t.mean()) / max(float(np.ptp(t)), STEP)
+    first, last = around.rows.t.min(), around.rows.t.max()
+    yield (around.part.run.t - 0.5 * (first + last)) / max(float(last - first), STEP)
 
 
 def tilt_columns(around: Around) -> Array:
@@ -440,24 +439,15 @@ def columns_of(rows: Rows, at: EffectAt, model: Robot, beta: Array, gravity: Arr
 # -- what columns need of the rows of a log, besides the rows themselves --------------------------
 
 
-def decimated_rigid_torque(rows: Rows, part: RunRows, model: Robot) -> Array:
-    """The rigid bodies' torque at the samples of smooth functions, shape (n, dof)."""
-    key = "decimated", id(part), model.values.tobytes()
+def decimated_rigid_torque(rows: Rows, part: RunRows, model: Robot, at_rest: bool = False) -> Array:
+    """Torque of the rigid bodies, or of their weight alone, at the samples of smooth functions,
+    (n, dof).
+    """
+    key = "decimated", at_rest, id(part), model.values.tobytes()
     if key not in rows.derived:
-        run = part.run
-        motion = (part.decimate(x) for x in (run.q, run.dq, run.ddq))
+        run, moves = part.run, 0.0 if at_rest else 1.0
+        motion = (part.decimate(x) for x in (run.q, moves * run.dq, moves * run.ddq))
         rows.derived[key] = inverse_dynamics(model.without_joint_terms(), *motion)
-    return rows.derived[key]
-
-
-def body_torque(rows: Rows, part: RunRows, model: Robot, at_rest: bool) -> Array:
-    """Torque of the rigid bodies, or of their weight alone, at all samples, shape (N, dof)."""
-    key = at_rest, id(part), model.values.tobytes()
-    if key not in rows.derived:
-        q, dq, ddq = part.run.q, part.run.dq, part.run.ddq
-        if at_rest:
-            dq = ddq = np.zeros_like(q)
-        rows.derived[key] = inverse_dynamics(model.without_joint_terms(), q, dq, ddq)
     return rows.derived[key]
 
 

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.interpolate import CubicSpline
 
 from feasid.core.arrays import Array, Mask
 from feasid.core.memo import compute_once
@@ -27,6 +29,9 @@ from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.robot.dynamics.spatial import as_samples_last
 
 Places = npt.NDArray[np.intp]
+
+STRETCH = 400  #: Rows that follow on each other where a long log is sampled: 20 s at 8 Hz.
+GOLDEN = 0.5 * (5.0**0.5 - 1.0)  #: Its multiples fall everywhere between whole numbers.
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +78,13 @@ class RunRows:
         filtered, raw = ([x[:, rows] for x in part] for part in (self.filtered, self.raw))
         slope, slowness = self.slope[:, rows], self.slowness[:, rows]
         return RunRows(self.run, self.samples[rows], filtered, raw, slope, slowness, self.low_pass)
+
+    def cut(self, first: int, end: int) -> RunRows:
+        """Some rows that follow on each other, with no more samples than these depend on."""
+        some = self.select(slice(first, end))
+        part = some.sample_slice
+        run = self.run.cut(part.start, part.stop)
+        return replace(some, run=run, samples=some.samples - part.start)
 
     def with_torques(self, filtered: Array, raw: Array) -> RunRows:
         """The same with other torques, behind the low-pass and without it, (dof, M)."""
@@ -121,10 +133,19 @@ class RunRows:
             np.ascontiguousarray(values), len(self.samples)
         )
 
+    @property
+    def smooth_samples(self) -> npt.NDArray[np.intp]:
+        """The samples at which smooth functions are computed."""
+        part, step = self.sample_slice, self.smooth_spacing
+        return np.arange(part.start + self.low_pass.half_width % step, part.stop, step)
+
     def decimate(self, signal: Array) -> Array:
         """The samples of a signal (N, dof) at which smooth functions are computed."""
-        first = self.low_pass.half_width % self.smooth_spacing
-        return signal[self.sample_slice][first :: self.smooth_spacing]
+        return signal[self.smooth_samples]
+
+    def interpolate(self, smooth: Array) -> Array:
+        """Values (N,) at all samples of a function with values (n,) at the smooth samples."""
+        return np.asarray(CubicSpline(self.smooth_samples, smooth)(np.arange(len(self.run))))
 
 
 class RowFormer:
@@ -268,14 +289,50 @@ class Rows:
         robot: Robot,
         columns: Sequence[int],
         cutoff: float,
-        runs: Sequence[Run],
+        parts: Sequence[RunRows],
         joints: Sequence[int],
     ) -> None:
         self.robot, self.base_columns, self.cutoff = robot, tuple(columns), cutoff
         self.joints = tuple(joints)
+        self.supports = RowFormer(robot, columns, cutoff).supports
+        self._set_parts(parts)
+
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        columns: Sequence[int],
+        cutoff: float,
+        runs: Sequence[Run],
+        joints: Sequence[int],
+    ) -> Rows:
+        """Those of runs; shorter ones than the low-pass have none."""
         former = RowFormer(robot, columns, cutoff)
-        self.supports = former.supports
-        self._set_parts([rows for run in runs if (rows := former.rows_of(run)) is not None])
+        parts = [rows for run in runs if (rows := former.rows_of(run)) is not None]
+        return cls(robot, columns, cutoff, parts, joints)
+
+    def sampled(self, most: int) -> tuple[Rows, Mask]:
+        """About so many rows of every joint, in stretches all over the log, and which they are.
+
+        Where in its share of the log a stretch begins differs from one to the next, since motions
+        repeat; the first is the log's beginning, when joints are cold.
+        """
+        count, parts = len(self) // len(self.joints), list[RunRows]()
+        if count <= most:
+            return self, np.ones(len(self), dtype=bool)
+        kept, before = np.zeros(count, dtype=bool), 0
+        for part in self.parts:
+            size = len(part.samples)
+            stretches = 1 + size * most // (count * STRETCH)
+            edges = np.linspace(0, size, stretches + 1).astype(int)
+            for k, (first, end) in enumerate(pairwise(edges.tolist())):
+                length = max(1, (end - first) * most // count)
+                first += int((end - first - length) * (k * GOLDEN % 1.0))
+                parts.append(part.cut(first, first + length))
+                kept[before + first : before + first + length] = True
+            before += size
+        rows = Rows(self.robot, self.base_columns, self.cutoff, parts, self.joints)
+        return rows, np.tile(kept, len(self.joints))
 
     def _set_parts(self, parts: Sequence[RunRows]) -> None:
         """Rows of these runs; what was computed of others goes."""

@@ -290,10 +290,8 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
 def _plateaus(x: Array) -> list[tuple[int, int]]:
     """First and last index of every interval of equal values, of at least CLIPPED samples."""
     edges = np.flatnonzero(np.concatenate([[True], np.diff(x) != 0, [True]]))
-    lengths = np.diff(edges)
-    return [
-        (int(a), int(a + n - 1)) for a, n in zip(edges[:-1], lengths, strict=True) if n >= CLIPPED
-    ]
+    long = np.flatnonzero(np.diff(edges) >= CLIPPED)
+    return [(int(edges[k]), int(edges[k + 1] - 1)) for k in long]
 
 
 def _freezes(x: Array, a: int, b: int, long: float, kind: str) -> bool:
