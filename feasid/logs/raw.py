@@ -17,7 +17,7 @@ from feasid.core.notes import Note, as_notes
 from feasid.core.text import quote
 from feasid.logs import columns as naming
 from feasid.logs import units as si
-from feasid.logs.clock import read_time
+from feasid.logs.clock import read_time, run_labels
 from feasid.logs.lerobot import add_zeros, scales_of
 from feasid.logs.motion import Rows, excluded_blocks
 from feasid.logs.servo import Servo, joint_ends, rows_at_stops
@@ -208,15 +208,27 @@ def read_raw(
         for kind in positions:
             values[kind][:, layout.coordinates.index(joint)] += offset
     if model is not None:
-        values["tau"], controls = _torques_from_controls(df, model, robot, t, values, columns)
+        runs = _rows_in_time(df, layout, t)
+        values["tau"], controls = _torques_from_controls(df, model, robot, t, values, columns, runs)
         df = df.drop(columns=controls)
         notes.append(Note("torques are those of MuJoCo's actuators, by their controls", "controls"))
     if law is not None:
-        wrong = (*wrong, *(rows_at_stops(t, values["q"], ends) if "tau" in positions else ()))
-        values["tau"] = law.torques(robot, t, values["q"], values["tau"])
+        stops = np.zeros(len(t), dtype=bool)
+        for rows in _rows_in_time(df, layout, t):
+            motion = t[rows], values["q"][rows]
+            stops[rows] = "tau" in positions and rows_at_stops(*motion, ends)
+            values["tau"][rows] = law.torques(robot, *motion, values["tau"][rows])
+        wrong += (("a joint rests at its mechanical stop", stops),) if stops.any() else ()
     warmth, ranges = _read_temperatures(df, layout, units, drop=corrupt == "drop")
     notes += [*ranges, *_notes_on_columns(df, layout, units, effort)]
     return Signals(layout, t, values, as_notes(notes), wrong, warmth)
+
+
+def _rows_in_time(df: pd.DataFrame, layout: naming.ColumnLayout, t: Array) -> list[Rows]:
+    """Rows of every run in the order of time, in which alone neighbours tell speeds and delays."""
+    codes, labels = run_labels(df, layout.run)
+    order = np.lexsort((t, codes))
+    return np.split(order, np.searchsorted(codes[order], np.arange(1, len(labels))))
 
 
 def _refuse_passive_torques(df: pd.DataFrame, robot: Robot) -> None:
@@ -286,8 +298,9 @@ def _torques_from_controls(
     t: Array,
     values: Mapping[str, Array],
     columns: Mapping[str, Any],
+    runs: Iterable[Rows],
 ) -> tuple[Array, list[Any]]:
-    """Torques of actuators from their controls, and the columns of these.
+    """Torques of actuators from their controls, and the columns of these; `runs` in time.
 
     A control's column has the actuator's name or number, or is that of `columns`; velocities that
     the log lacks are a spline's.
@@ -329,11 +342,12 @@ def _torques_from_controls(
     q, dq = values["q"], values.get("dq")
     if dq is None:
         dq = np.zeros_like(q)
-        usual = GAP * float(np.median(np.diff(t))) if len(t) > 1 else 0.0
-        breaks = np.flatnonzero((np.diff(t) <= 0) | (np.diff(t) > usual)) + 1
-        for rows in np.split(np.arange(len(t)), breaks):
-            if len(rows) > 3 and np.isfinite(q[rows]).all():
-                dq[rows] = CubicSpline(t[rows], q[rows])(t[rows], 1)
+        for run in runs:
+            steps = np.diff(t[run])
+            usual = GAP * float(np.median(steps)) if len(steps) else 0.0
+            for rows in np.split(run, np.flatnonzero((steps <= 0) | (steps > usual)) + 1):
+                if len(rows) > 3 and np.isfinite(q[rows]).all():
+                    dq[rows] = CubicSpline(t[rows], q[rows])(t[rows], 1)
     return actuator_torques(model, robot, q, dq, controls), [*used.values()]
 
 

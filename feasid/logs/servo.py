@@ -41,8 +41,8 @@ def joint_ends(robot: Robot) -> Array:
     return ends
 
 
-def rows_at_stops(t: Array, q: Array, ends: Array) -> tuple[tuple[str, Mask], ...]:
-    """Rows (N,) in which a joint rests at an end of its range, with their name; none where none."""
+def rows_at_stops(t: Array, q: Array, ends: Array) -> Mask:
+    """Rows (N,) of one run in which a joint rests at an end of its range."""
     span = ends[:, 1] - ends[:, 0]
     size = np.where(np.isfinite(span), span, 0.0)
     period = float(np.median(np.diff(t))) if len(t) > 1 else np.inf
@@ -51,8 +51,7 @@ def rows_at_stops(t: Array, q: Array, ends: Array) -> tuple[tuple[str, Mask], ..
     rests = np.maximum(np.abs(q - before), np.abs(after - q)) <= AT_STOP * size
     at_stop = (q < ends[:, 0] + NEAR_STOP * size) | (q > ends[:, 1] - NEAR_STOP * size)
     middles = (rests & at_stop & (size > 0)).any(axis=1)
-    rows = np.convolve(middles, np.ones(2 * half + 1), mode="same")[: len(q)] > 0.5
-    return (("a joint rests at its mechanical stop", rows),) if rows.any() else ()
+    return np.asarray(np.convolve(middles, np.ones(2 * half + 1), mode="same")[: len(q)] > 0.5)
 
 
 def delay_commands(commands: Array, delay: float, period: float) -> Array:
@@ -212,7 +211,7 @@ class Servo:
         return servo
 
     def torques(self, robot: Robot, t: Array, q: Array, commands: Array) -> Array:
-        """Torques [N m or N] but for damping, shape (N, dof), as `q` and `commands`."""
+        """Torques [N m or N] but for damping of one run, (N, dof), as `q` and `commands`."""
         if not self.kp:
             return commands
         order = [self.joints.index(j) for j in robot.joints]

@@ -70,6 +70,9 @@ def test_controls_that_a_log_lacks_are_named():
     got = read_signals(feasid.Recording(without(log, "tau", "dq").rename(columns=names)), robot)
     same = read_signals(feasid.Recording(without(log, "tau", "dq")), robot)
     np.testing.assert_array_equal(got.values["tau"], same.values["tau"])
+    shuffled = without(log, "tau", "dq").sample(frac=1.0, random_state=0)
+    got = read_signals(feasid.Recording(shuffled), robot)
+    np.testing.assert_allclose(got.values["tau"], same.values["tau"][shuffled.index], atol=1e-9)
     log.loc[3, "ctrl_A"] = np.nan
     with pytest.raises(LogError, match="row 3"):
         read_signals(feasid.Recording(without(log, "tau")), robot)

@@ -158,11 +158,10 @@ def test_pieces_of_a_streamed_dataset_have_the_units_of_the_first(tmp_path):
 def test_rows_at_rest_at_the_end_of_a_range_are_left_out():
     t, ends = np.arange(600) / 100, np.array([[-1.0, 1.0], [-np.inf, np.inf]])
     q = np.stack([np.clip(1.5 * np.sin(np.pi * t), -0.99, 0.99), np.full(600, 0.3)], axis=1)
-    ((name, rows),) = rows_at_stops(t, q, ends)
+    rows = rows_at_stops(t, q, ends)
     rests = np.abs(q[:, 0]) > 0.985
-    assert "mechanical stop" in name
     assert rows[rests].all()
     assert rows.sum() < 1.2 * rests.sum()
-    assert rows_at_stops(t, 0.5 * q, ends) == ()
+    assert not rows_at_stops(t, 0.5 * q, ends).any()
     turning = np.stack([0.99 * np.sin(np.pi * t)] * 2, axis=1)
-    assert rows_at_stops(t, turning, ends) == ()
+    assert not rows_at_stops(t, turning, ends).any()

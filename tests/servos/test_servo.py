@@ -221,6 +221,7 @@ def test_rows_at_mechanical_stops_are_left_out():
 
 
 def test_servos_read_commands_as_torques(world, fit):
+    """Those of a log whose rows are out of order, too."""
     joints, log = world.robot.joints, world.log
     known = {"kp": dict(zip(joints, world.truth.kp, strict=True)), "delay": 0.004}
     tau = Servo.from_option(known, world.robot).torques(
@@ -232,9 +233,12 @@ def test_servos_read_commands_as_torques(world, fit):
     torques = log[["t", *(f"q_{j}" for j in joints)]].assign(
         **{f"tau_{j}": tau[:, k] for k, j in enumerate(joints)}
     )
-    reduced = feasid.reduce(torques, base=fit.base), feasid.reduce(log, base=fit.base, servo=known)
-    for a, b in zip(*(r.triangles for r in reduced), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-9 * np.abs(a).max())
+    order = np.random.default_rng(0).permutation(len(log))
+    for rows, options in ((slice(None), {}), (order, {"sort": True})):
+        one = feasid.reduce(torques.iloc[rows], base=fit.base, **options)
+        other = feasid.reduce(log.iloc[rows], base=fit.base, servo=known, **options)
+        for a, b in zip(one.triangles, other.triangles, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-9 * np.abs(a).max())
 
 
 @pytest.mark.slow
