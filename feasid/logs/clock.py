@@ -162,6 +162,13 @@ def run_labels(df: pd.DataFrame, column: Any | None) -> tuple[npt.NDArray[np.int
     return codes, [str(label) for label in labels]
 
 
+def rows_in_time(df: pd.DataFrame, column: Any | None, t: Array) -> list[tuple[str, Rows]]:
+    """Rows of every run in the order of time, in which alone neighbours tell speeds and delays."""
+    codes, labels = run_labels(df, column)
+    order = np.lexsort((t, codes))
+    return list(zip(labels, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))
+
+
 def check_order(t: Array, rows: Rows, label: str) -> None:
     """Refuse time stamps of one run that do not increase, naming the row and both times."""
     back = np.flatnonzero(np.diff(t) <= 0)

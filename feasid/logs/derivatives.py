@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.core.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask, interpolate
 from feasid.core.errors import LogError
 from feasid.core.notes import Note
 from feasid.logs import filters as signals
@@ -148,7 +148,8 @@ def process_stretch(
     if "tau" not in part:
         part["tau"] = np.full_like(part["q"], np.nan)
     elif how.delay:
-        part["tau"] = signals.delay_signal(part["tau"], how.delay * rate)
+        samples = np.arange(len(part["tau"]), dtype=np.float64)
+        part["tau"] = interpolate(samples - how.delay * rate, samples, part["tau"])
     keep = np.zeros(len(rows), dtype=bool)
     keep[ends : len(rows) - ends] = True
     left_out = excluded_blocks(np.unique(rows[~keep]), "end of a segment, trimmed") if ends else []

@@ -89,17 +89,6 @@ def second_difference(signal: Array, rate: float) -> Array:
     return out
 
 
-def delay_signal(signal: Array, samples: float) -> Array:
-    """The signal later by so many samples, interpolated linearly; the ends repeat."""
-    n = len(signal)
-    at = np.clip(np.arange(n) - samples, 0, n - 1)
-    earlier = at.astype(np.intp)
-    share = (at - earlier)[:, None]
-    return np.asarray(
-        (1 - share) * signal[earlier] + share * signal[np.minimum(earlier + 1, n - 1)]
-    )
-
-
 @dataclass(frozen=True)
 class Cutoff:
     """A cut-off frequency [Hz] and how it came about."""

@@ -19,7 +19,7 @@ import numpy as np
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import InputError, LogError, NotEnoughDataError
 from feasid.core.notes import Note, as_notes
-from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
+from feasid.logs.clock import Stretch, check_order, rows_in_time, run_labels, split_at_gaps
 from feasid.logs.columns import UNMEASURED
 from feasid.logs.derivatives import (
     BRIDGED_SHARE,
@@ -166,17 +166,14 @@ def _find_stretches(
     df: pd.DataFrame, raw: Signals, usable: Mask, sort: bool, notes: list[Note], bridge: float
 ) -> tuple[list[Stretch], list[ExcludedRows]]:
     """Rows without gaps, and rows that only repeat the one before."""
-    codes, labels = run_labels(df, raw.layout.run)
     stretches: list[Stretch] = []
     excluded: list[ExcludedRows] = []
-    for code, label in enumerate(labels):
-        rows = np.flatnonzero(codes == code)
+    for label, in_time in rows_in_time(df, raw.layout.run, raw.t):
+        rows = np.sort(in_time)
         if sort:
-            order = np.argsort(raw.t[rows], kind="stable")
-            moved = int((order != np.arange(len(rows))).sum())
-            if moved:
+            if moved := int((in_time != rows).sum()):
                 notes.append(Note(f"{moved} rows were put in order of time", "sorted", rows=moved))
-            rows = rows[order]
+            rows = in_time
         repeats = np.zeros(len(rows), dtype=bool)
         for k in np.flatnonzero(np.diff(raw.t[rows]) == 0) + 1:
             pairs = (x[rows[[k - 1, k]]] for x in raw.values.values())

@@ -17,7 +17,7 @@ from feasid.core.notes import Note, as_notes
 from feasid.core.text import quote
 from feasid.logs import columns as naming
 from feasid.logs import units as si
-from feasid.logs.clock import read_time, run_labels
+from feasid.logs.clock import read_time, rows_in_time
 from feasid.logs.lerobot import add_zeros, scales_of
 from feasid.logs.motion import Rows, excluded_blocks
 from feasid.logs.servo import Servo, joint_ends, rows_at_stops
@@ -208,13 +208,13 @@ def read_raw(
         for kind in positions:
             values[kind][:, layout.coordinates.index(joint)] += offset
     if model is not None:
-        runs = _rows_in_time(df, layout, t)
+        runs = [rows for _, rows in rows_in_time(df, layout.run, t)]
         values["tau"], controls = _torques_from_controls(df, model, robot, t, values, columns, runs)
         df = df.drop(columns=controls)
         notes.append(Note("torques are those of MuJoCo's actuators, by their controls", "controls"))
     if law is not None:
         stops = np.zeros(len(t), dtype=bool)
-        for rows in _rows_in_time(df, layout, t):
+        for _, rows in rows_in_time(df, layout.run, t):
             motion = t[rows], values["q"][rows]
             stops[rows] = "tau" in positions and rows_at_stops(*motion, ends)
             values["tau"][rows] = law.torques(robot, *motion, values["tau"][rows])
@@ -222,13 +222,6 @@ def read_raw(
     warmth, ranges = _read_temperatures(df, layout, units, drop=corrupt == "drop")
     notes += [*ranges, *_notes_on_columns(df, layout, units, effort)]
     return Signals(layout, t, values, as_notes(notes), wrong, warmth)
-
-
-def _rows_in_time(df: pd.DataFrame, layout: naming.ColumnLayout, t: Array) -> list[Rows]:
-    """Rows of every run in the order of time, in which alone neighbours tell speeds and delays."""
-    codes, labels = run_labels(df, layout.run)
-    order = np.lexsort((t, codes))
-    return np.split(order, np.searchsorted(codes[order], np.arange(1, len(labels))))
 
 
 def _refuse_passive_torques(df: pd.DataFrame, robot: Robot) -> None:

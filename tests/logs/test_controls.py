@@ -33,10 +33,8 @@ def test_torques_of_controls_are_no_sensors_that_clip():
 
 def test_a_log_of_controls_is_fitted_as_that_of_torques():
     model, log = simulated()
-    robot, options = (
-        feasid.load_robot(model),
-        {"diagnose": False, "candidates": (), "prior_weight": 1.0},
-    )
+    robot = feasid.load_robot(model)
+    options = {"diagnose": False, "candidates": (), "prior_weight": 1.0}
     by_torque = feasid.fit(without(log, "dq", "ctrl"), robot, **options)
     by_control = feasid.fit(without(log, "dq", "tau"), robot, **options)
     test = without(log, "dq", "ctrl")

@@ -42,15 +42,6 @@ def test_second_differences_are_exact_on_cubics_and_repeat_at_the_ends():
     assert (found[0], found[-1]) == (found[1], found[-2])
 
 
-@pytest.mark.parametrize("samples", [0.0, 2.0, 0.25, -3.0, -1.75, 50.0, -50.0])
-@pytest.mark.parametrize("n", [1, 2, 3, 12])
-def test_a_delay_interpolates_and_repeats_the_ends(samples, n):
-    x = np.random.default_rng(n).normal(size=(n, 2))
-    k = np.arange(n)
-    wanted = np.stack([np.interp(k - samples, k, column) for column in x.T], axis=1)
-    np.testing.assert_allclose(filters.delay_signal(x, samples), wanted, atol=1e-14)
-
-
 def test_a_filter_settles_in_one_period_of_its_cutoff():
     assert filters.settling_samples(10.0, 500.0) == 50
     assert filters.settling_samples(10.0, 500.0 * (1 + 1e-9)) == 50  # rates carry rounding

@@ -224,15 +224,11 @@ def test_servos_read_commands_as_torques(world, fit):
     """Those of a log whose rows are out of order, too."""
     joints, log = world.robot.joints, world.log
     known = {"kp": dict(zip(joints, world.truth.kp, strict=True)), "delay": 0.004}
-    tau = Servo.from_option(known, world.robot).torques(
-        world.robot,
-        log["t"].to_numpy(),
-        log[[f"q_{j}" for j in joints]].to_numpy(),
-        log[[f"cmd_{j}" for j in joints]].to_numpy(),
-    )
-    torques = log[["t", *(f"q_{j}" for j in joints)]].assign(
-        **{f"tau_{j}": tau[:, k] for k, j in enumerate(joints)}
-    )
+    servo = Servo.from_option(known, world.robot)
+    signals = (log[[f"{kind}_{j}" for j in joints]].to_numpy() for kind in ("q", "cmd"))
+    tau = servo.torques(world.robot, log["t"].to_numpy(), *signals)
+    columns = {f"tau_{j}": tau[:, k] for k, j in enumerate(joints)}
+    torques = log[["t", *(f"q_{j}" for j in joints)]].assign(**columns)
     order = np.random.default_rng(0).permutation(len(log))
     for rows, options in ((slice(None), {}), (order, {"sort": True})):
         one = feasid.reduce(torques.iloc[rows], base=fit.base, **options)
