@@ -6,6 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+import feasid
 from feasid.core.errors import LimitError
 from feasid.identification.effects.gram import WIDTH, BlockGrams, JointGram, require_memory
 from feasid.identification.effects.search import EffectSearch, _Folds
@@ -136,3 +137,9 @@ def test_a_search_that_the_memory_does_not_hold_is_refused_before_it_is_full(mon
         monkeypatch.setattr(os, "sysconf", lambda name, size=size: size)
         with pytest.raises(LimitError, match=r"60 joints needs about \S+ GB more"):
             require_memory(needed, 60)
+
+
+def test_a_fit_in_which_all_of_it_is_off_searches_nothing(monkeypatch):
+    monkeypatch.setattr(EffectSearch, "run", None)
+    fit = feasid.fit(feasid.datasets.load("arm"), diagnose=False, calibration=None, candidates=())
+    assert fit.selection.empty

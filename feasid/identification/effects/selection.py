@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,13 @@ All waves at all joints would make candidates grow with the square of the joints
 DEFAULT_WORDS = ("sqrt", "load", "weight", "stribeck", "direction", "spring", "ripple")
 """Joint terms that are searched in any log: all but gravity compensators, whose sine and cosine
 of the position are those of bodies."""
+
+PLAIN: Mapping[str, tuple[Any, ...]] = {
+    "diagnose": (False,),
+    "calibration": (None,),
+    "candidates": ((),),
+}
+"""Options of a fit with which, together, nothing is searched."""
 
 MOST_FEATURES = 12
 """Largest number of joints with which effects with their own dynamics are searched at each
@@ -276,8 +284,10 @@ def remaining_delay(trial: CorrectedLog, delay: Delay) -> Delay:
 
 
 def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]:
-    """Everything that is looked for in a log."""
+    """Everything that is looked for in a log; nothing where the caller turned all of it off."""
     setup, joints, robot = trial.setup, trial.rows.joints, trial.base.robot
+    if all(setup.options[name] in off for name, off in PLAIN.items()):
+        return []
     widths = usual_widths(setup.options["calibration"], setup.sample_time)
     out = [m for m in correctable_effects(setup, widths) if m.kind != "warm-up"]
     if widths and setup.seconds:
@@ -371,7 +381,8 @@ def select_effects(
     while True:
         offered = [e for e in offered_effects(trial, words) if e.kind not in barred]
         stop = "delay" if len(delays) < MOST_DELAYS else ""
-        result = EffectSearch(BlockGrams.from_log(trial, offered)).run(stop_at=stop)
+        grams = BlockGrams.from_log(trial, offered) if offered else None
+        result = EffectSearch(grams).run(stop_at=stop) if grams else ()
         last = [c for c in result if c.entered][-1:]
         if not stop or not last or last[0].effects != (delay,):
             break
