@@ -190,6 +190,8 @@ class Reduced:
                 "reduced data of filtered signals, and compact ones, have no slopes of torques: "
                 "reduce the log with filtering='equations'"
             )
+        if not delay:
+            return self
         strata = tuple(s.with_shifted_torques(delay) for s in self.strata)
         return replace(self, strata=strata, triangles=tuple(s.total_triangle for s in strata))
 
