@@ -2,9 +2,9 @@
 
     python -m benchmarks.environments [--only oldest,newest] [--write]
 
-A log is fitted, saved, read, written and printed once as usual and once in each environment, by a
-process of its own. Numbers and files are equal to the bit; with other versions of NumPy and pandas
-torques are equal to 1e-6. Names of files, joints and robots that Windows and macOS treat otherwise
+A log is fitted, saved, read, written, reported, printed, turned into code and put into a store once
+as usual and once in each environment, by a process of its own. Numbers and files are equal to the
+bit; with other versions of NumPy and pandas torques are equal to 1e-6. Names of files, joints and robots that Windows and macOS treat otherwise
 are used in place of plain ones: all is as with plain names, or refused with the name.
 """
 
@@ -13,6 +13,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -41,16 +42,24 @@ def job(folder, number=0):
 
     folder, out = Path(folder), Path(folder) / f"out_{os.getpid()}_{number}"
     out.mkdir()
-    fit = feasid.fit(folder / "log.csv", folder / "arm.urdf", diagnose=False)
+    fit = feasid.fit(folder / "log.csv", folder / "arm.urdf")
     fit.save(out / "fit.feasid")
     fit = feasid.load(out / "fit.feasid")
-    fit.write(out / "arm.urdf")
-    said = [*(f"{d:.6g}" for d in fit.delta), *map(str, fit.notes), fit.certificate.verify()]
+    fit.write(out / "arm.urdf", force=True)
+    fit.export_c(out / "arm.c")
+    fit.report(out / "fit.html")
+    store = feasid.LogStore(out / "store", folder / "arm.urdf")
+    (record,) = store.add(folder / "log.csv", "a \N{GREEK SMALL LETTER BETA}", "2026-11-02")
+    said = [str(fit), *(f"{d:.6g}" for d in fit.delta), fit.certificate.verify()]
+    written = [(out / name).read_text("utf-8") for name in ("arm.urdf", "arm.c", "fit.html")]
+    said = "\n".join([*map(str, said), *written, str(store.table)])
+    for changing in (str(out), *re.findall(r"2\d{3}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?", said)):
+        said = said.replace(changing, "")
     q = np.random.default_rng(0).uniform(-1, 1, (3, 50, fit.robot.dof))
     return {
         "bits": hashlib.sha256(fit.delta.tobytes()).hexdigest(),
-        "file": hashlib.sha256((out / "arm.urdf").read_bytes()).hexdigest(),
-        "words": hashlib.sha256("\n".join(said).encode()).hexdigest(),
+        "record": hashlib.sha256(record.read_bytes()).hexdigest(),
+        "words": hashlib.sha256(said.encode()).hexdigest(),
         "torques": feasid.inverse_dynamics(fit.robot, *q).tolist(),
     }
 
@@ -132,8 +141,11 @@ def environment_of(work, packages):
     return None if subprocess.run(order, capture_output=True).returncode else str(python)
 
 
-def environments(work):
-    """By name: arguments of `run`, or None where the environment cannot be had here."""
+def environments(work, wanted):
+    """By name: arguments of `run`, or None where the environment cannot be had here.
+
+    Environments of packages are made only where their names begin as one of those `wanted`.
+    """
     read_only = {"HOME": "/proc", "XDG_CACHE_HOME": "/proc", "MPLCONFIGDIR": "/proc/none"}
     out = {
         "locale C, ASCII": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
@@ -152,9 +164,10 @@ def environments(work):
         "no home": {"HOME": ""},
         **{name: {"mode": name} for name in MODES if name != "plain"},
     }
-    for name, packages in (("oldest", OLDEST), ("newest", NEWEST)):
-        python = environment_of(work, packages)
-        out[f"{name} NumPy and pandas"] = python and {"python": python}
+    for age, packages in (("oldest", OLDEST), ("newest", NEWEST)):
+        name = f"{age} NumPy and pandas"
+        python = environment_of(work, packages) if name.startswith(wanted) else None
+        out[name] = python and {"python": python}
     free = Path(sys.base_prefix).with_name("3.13.0t") / "bin" / "python"
     out["free-threaded Python"] = {"python": str(free)} if free.exists() else None
     return out
@@ -245,8 +258,9 @@ def main(argv=None):
         make_case(work / "case")
         usual = run(work / "case")
         assert isinstance(usual, dict), usual
-        for name, options in environments(work).items():
-            if not given.only or name.startswith(tuple(given.only.split(","))):
+        wanted = tuple(given.only.split(","))
+        for name, options in environments(work, wanted).items():
+            if name.startswith(wanted):
                 ends[name] = "not available here"
                 if options is not None:
                     ends[name] = compared(run(work / "case", **options), usual)

@@ -86,3 +86,17 @@ def arm_and_log(folder, samples, noise):
     log = log.drop(columns=[c for c in log if c.startswith("ddq_")])
     log.to_csv(folder / "log.csv", index=False)
     return robot, log
+
+
+def gram(reduced, weights=None):
+    """Products of a reduced log's equations and torques."""
+    r, rho, residual = reduced.triangle(weights)
+    full = np.zeros((len(rho) + 1,) * 2)
+    full[:-1, :-1], full[:-1, -1], full[-1, -1] = r, rho, residual
+    return full.T @ full
+
+
+def relative(a, b):
+    """The largest difference of two of them, in units of the second's columns."""
+    scale = np.sqrt(np.diag(b))
+    return np.abs((a - b) / np.outer(scale, scale)).max()

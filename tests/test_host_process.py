@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,6 +67,22 @@ def test_sixteen_fits_at_once_in_processes_give_the_bits_of_one(case):
     alone = subprocess.run(order, **settings, check=True).stdout
     crowd = [subprocess.Popen(order, **settings) for _ in range(AT_ONCE)]
     assert {process.communicate()[0] for process in crowd} == {alone}
+
+
+READ = """
+import os, feasid, pandas as pd
+pd.read_csv("log.csv").to_parquet("log.parquet")
+before = len(os.listdir("/proc/self/task"))
+store = feasid.LogStore("store", "arm.urdf")
+store.add("log.parquet", "a"), store.table, store.logs("a")
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="Linux counts threads")
+def test_files_of_arrow_are_read_without_threads(case):
+    """One that still started when its process ended aborted it, with status 134."""
+    assert subprocess.check_output([sys.executable, "-c", READ], cwd=case[0]) == b"0\n"
 
 
 def test_a_thread_that_outlives_the_one_that_set_the_limit_leaves_none():

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from logs import arm_parameters, simulate
+from logs import arm_parameters, gram, relative, simulate
 from robots import read_arm
 
 import feasid
@@ -36,16 +36,8 @@ def case(tmp_path_factory):
     return folder, robot, log
 
 
-def gram(reduced):
-    r, rho, residual = reduced.triangle()
-    full = np.zeros((len(rho) + 1,) * 2)
-    full[:-1, :-1], full[:-1, -1], full[-1, -1] = r, rho, residual
-    return full.T @ full
-
-
 def distance(a, b):
-    scale = np.sqrt(np.diag(gram(b)))
-    return np.abs((gram(a) - gram(b)) / np.outer(scale, scale)).max()
+    return relative(gram(a), gram(b))
 
 
 def bare(log):

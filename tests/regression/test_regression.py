@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from logs import gram, relative
 from robots import random_robot
 
 import feasid
@@ -37,18 +38,6 @@ def case():
     columns = independent(robot, rng)
     samples = rng.standard_normal((4, 3000, robot.dof))
     return robot, columns, samples
-
-
-def gram(reduced, weights=None):
-    r, rho, residual = reduced.triangle(weights)
-    full = np.zeros((len(rho) + 1,) * 2)
-    full[:-1, :-1], full[:-1, -1], full[-1, -1] = r, rho, residual
-    return full.T @ full
-
-
-def relative(a, b):
-    scale = np.sqrt(np.diag(b))
-    return np.abs((a - b) / np.outer(scale, scale)).max()
 
 
 def test_triangle_is_that_of_the_stacked_regressor(case):

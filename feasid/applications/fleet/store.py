@@ -277,7 +277,9 @@ def _read(path: Path, columns: list[str]) -> dict[str, Any]:
     pq: Any = import_module("pyarrow.parquet")
     try:
         with open_for_reading(path, LARGEST_FILE) as file:
-            (row,) = pq.read_table(file, columns=columns).to_pylist()
+            # Threads of Arrow's that still start when the process ends would abort it.
+            record = pq.ParquetFile(file, pre_buffer=False)
+            (row,) = record.read(columns, use_threads=False).to_pylist()
         return {name: row[name] for name in columns}
     except (pa.ArrowException, OSError, LookupError, ValueError, ArithmeticError) as error:
         raise InputError(f"{path} is no record of a store: {error}", path=str(path)) from error

@@ -318,9 +318,8 @@ class EntropicProblem:
         curvature = self._squares.hessian
         ridge = UNSEEN * np.diag(np.diag(curvature))
         _, logdet = np.linalg.slogdet(curvature + weight * self.hessian(delta) + ridge)
-        sizes = [b.size for b in self.feasible.blocks if b.inertial]
         normaliser = 0.0
-        for p in sizes:
+        for p in (b.size for b in self.feasible.blocks if b.inertial):
             a = weight + 0.5 * (p + 1)
             normaliser += multigammaln(a, p) - p * a * np.log(weight) + p * weight
         return -self.cost(delta, weight) - 0.5 * float(logdet) - normaliser

@@ -276,7 +276,7 @@ def _arrow_to_frame(table: Any) -> pd.DataFrame:
     table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
     table = table.replace_schema_metadata(None)
     lists = [f.name for f in table.schema if not _is_plain(pa.types, f.type)]
-    df: pd.DataFrame = table.drop_columns(lists).to_pandas()
+    df: pd.DataFrame = table.drop_columns(lists).to_pandas(use_threads=False)
     for name in df.columns:
         if df[name].dtype == "category":
             df[name] = df[name].astype(object)
