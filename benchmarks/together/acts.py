@@ -66,10 +66,14 @@ def difference(world, a, b):
 
 
 def errors(world, fit, folder):
-    """Errors on another log are those that the fit expected."""
+    """Errors on another log are those that the fit expected.
+
+    Or they say which joints were taken to rest: the row's `rest` sets slow motion still, and the
+    friction of it is missed.
+    """
     found = fit.errors(world.test_log)
     assert np.isfinite(found["all"])
-    if not doubts(fit):
+    if not doubts(fit) and "rest" not in {note.code for note in found.attrs["notes"]}:
         assert found["all"] <= TIMES * reported_error(world, fit, found)
 
 

@@ -40,7 +40,8 @@ def errors_on_log(fit: FittedModel, other: Any, options: Mapping[str, Any]) -> p
         both, measured = (fit.test_options(), options), fit.base.experiment.measured_joints
         rows = find_shared_rows(fit.logs, sources, fit.base.robot, both, measured)
     errors.attrs["leakage"] = rows or find_leakage(fit.reduced, reduced)
-    errors.attrs["notes"] = [n for n in reduced.notes if n.code == "no-temperature"]
+    codes = ("no-temperature", *["rest"] * bool(options.get("rest")))  # both leave friction out
+    errors.attrs["notes"] = [n for n in reduced.notes if n.code in codes]
     return errors
 
 
@@ -116,18 +117,16 @@ def predict_torques(fit: FittedModel, log: Any, options: Mapping[str, Any]) -> p
         )
     motion = recording.motion(fit.robot, torque=False, **options)
     labels = recording.table(fit.robot, options.get("topic")).index
-    columns = [f"tau_{c}" for c in motion.coordinates]
     law = options.get("friction_per_kelvin") or {}
-    parts = [
+    torques = pd.concat(
         pd.DataFrame(
             inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
             + friction_change(run, law, motion.coordinates),
             index=labels[run.rows],
-            columns=columns,
+            columns=[f"tau_{c}" for c in motion.coordinates],
         )
         for run in motion.runs
-    ]
-    torques = pd.concat(parts)
+    )
     torques.attrs["notes"] = [n for n in motion.notes if n.code == "no-temperature"]
     return torques
 

@@ -80,7 +80,8 @@ class Fit(Displayed, FittedModel):
             error expected for this motion without its torques, None without a prior; see
             `feasid.identification.assessment.evidence.expected_errors`. ``attrs["leakage"]`` is a
             sentence if the log holds fitted rows or repeats the fitted motion, ``attrs["notes"]``
-            says which temperatures the log lacks: friction is then that at the model's.
+            says which temperatures the log lacks: friction is then that at the model's; and, with
+            `rest`, which joints are taken to rest: there is no friction then.
 
         Raises
         ------

@@ -131,7 +131,11 @@ def test_a_test_that_is_none_is_said(fit, truth):
     assert "is the fitted log" in str(fit.summary(test=log))
     with pytest.raises(InputError, match="a Series without"):
         fit.summary(test=log["t"])
-    assert fit.errors(log_of(truth, 2, noise=0.05)).attrs["leakage"] is None
+    other = log_of(truth, 2, noise=0.05)
+    assert fit.errors(other).attrs["leakage"] is None
+    assert not fit.errors(other).attrs["notes"]
+    (resting,) = fit.errors(other.filter(regex="^[tq]"), rest=0.2).attrs["notes"]
+    assert resting.code == "rest"
 
 
 def test_summary_says_what_matters(fit, truth):
