@@ -91,8 +91,7 @@ def arm_and_log(folder, samples, noise):
 def gram(reduced, weights=None):
     """Products of a reduced log's equations and torques."""
     r, rho, residual = reduced.triangle(weights)
-    full = np.zeros((len(rho) + 1,) * 2)
-    full[:-1, :-1], full[:-1, -1], full[-1, -1] = r, rho, residual
+    full = np.vstack([np.column_stack([r, rho]), np.r_[0.0 * rho, residual]])
     return full.T @ full
 
 

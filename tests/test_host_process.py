@@ -61,9 +61,8 @@ print(hashlib.sha256(fit.solution.delta.tobytes() + fit.covariance.tobytes()).he
 
 @pytest.mark.slow
 def test_sixteen_fits_at_once_in_processes_give_the_bits_of_one(case):
-    folder = case[0]
     order = [sys.executable, "-c", FIT]
-    settings = {"cwd": folder, "stdout": subprocess.PIPE, "text": True}
+    settings = {"cwd": case[0], "stdout": subprocess.PIPE, "text": True}
     alone = subprocess.run(order, **settings, check=True).stdout
     crowd = [subprocess.Popen(order, **settings) for _ in range(AT_ONCE)]
     assert {process.communicate()[0] for process in crowd} == {alone}
