@@ -57,3 +57,8 @@ def quote(value: object) -> str:
 def in_percent(share: float, digits: int = 3) -> str:
     """A share of 1 as text; beyond tenfold, where digits say nothing, only that."""
     return "over 1000 %" if share > 10 else f"{100 * share:.{digits}g} %"
+
+
+def in_two_digits(value: float) -> str:
+    """A number as text, rounded to two digits: 120, where formats write 1.2e+02."""
+    return f"{float(f'{value:.2g}'):g}"

@@ -98,6 +98,7 @@ def test_two_logs_that_differ_are_named_as_two(fleet_of_logs):
     (note,) = (n for n in feasid.fit(logs[1:3], robot).notes if n.code == "log-differs")
     one, other = ("log 1", "log 2") if note.values["log"] == "log 1" else ("log 2", "log 1")
     assert str(note).startswith(f"{one} differs from {other} in a load")
+    assert "two logs do not show which of them is right" in str(note)
 
 
 def test_logs_that_are_not_compared_say_why(fleet_of_logs):

@@ -15,7 +15,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.core.text import in_percent
+from feasid.core.text import in_percent, in_two_digits
 from feasid.identification.assessment.checks import (
     CARE,
     CONTACT,
@@ -165,7 +165,7 @@ def gravity(e: FitEvidence) -> Use:
     holds = f"its friction holds {e.friction[k]:.2g} {e.units[k]}"
     if e.friction[k] < e.hold[k]:
         holds = f"it can do {e.capacity[k]:.3g} {e.units[k]}"
-    why = f"{e.joints[k]} misses {e.gravity_error[k]:.2g} {e.units[k]}; {holds}."
+    why = f"{e.joints[k]} misses {in_two_digits(e.gravity_error[k])} {e.units[k]}; {holds}."
     return Use(GRAVITY, float(ratio[k]), "of what friction holds", e.joints[k], why)
 
 
@@ -188,7 +188,8 @@ def _joint_share(e: FitEvidence) -> Array:
 
 def weighing(e: FitEvidence) -> Use:
     """Masses that held-out fifths without a load seem to carry."""
-    why = f"1 kg is known to {e.weighing:.2g} kg after {e.seconds / PARTS:.2g} s of motion."
+    seconds = in_two_digits(e.seconds / PARTS)
+    why = f"1 kg is known to {e.weighing:.2g} kg after {seconds} s of motion."
     if np.isnan(e.weighing):
         why = "The log in memory does not show how accurately loads are weighed."
     return Use(WEIGHING, e.weighing, "kg", "", why)
@@ -197,7 +198,7 @@ def weighing(e: FitEvidence) -> Use:
 def contact(e: FitEvidence, push: float, total: float) -> Use:
     """A push on the hand that is felt in nine of ten postures and directions, over the weight."""
     known = np.isfinite(push) and total > 0
-    why = f"A push of {float(f'{push:.2g}'):g} N at the hand is felt in nine of ten cases."
+    why = f"A push of {in_two_digits(push)} N at the hand is felt in nine of ten cases."
     why = why if known else "The log in memory does not show which pushes are detected."
     return Use(CONTACT, push / (WEIGHT * total) if known else np.nan, "N", "", why)
 
@@ -315,7 +316,9 @@ def remarks(e: FitEvidence) -> list[str]:
             "torque that they can exert."
         )
     if e.period is not None:
-        out.append(f"The motion repeats every {e.period:.2g} s, so phases of it were held out.")
+        out.append(
+            f"The motion repeats every {in_two_digits(e.period)} s, so phases of it were held out."
+        )
     if e.leverage > FAR:
         out.append("Near the logged motion only: far from its postures expect larger errors.")
     if c is not None and c.placeholder:

@@ -169,12 +169,14 @@ class LogComparison(JointChanges):
         worst = int(np.nanargmax(self.left_out[k, :-1]))
         others = np.delete(self.left_out[:, worst], [d.log for d in self.differences])
         low, high = 100 * others.min(initial=np.inf), 100 * others.max(initial=0.0)
-        rest = self.names[1 - k] if len(self.names) == 2 else "the other logs"
+        two = len(self.names) == 2
+        rest = self.names[1 - k] if two else "the other logs"
         text = f"{name} differs from {rest} in {difference}; left out of the fit, errors on it "
         text += f"are {100 * self.left_out[k, worst]:.2g} % at {self.joints[worst]}"
-        text += f", on the others {low:.2g} to {high:.2g} %" if len(others) else ""
-        text += "; fit the others alone"
-        if Path(name).suffix:  # a file; a table in memory has the name of its place in the list
+        text += f", on the others {low:.2g} to {high:.2g} %" if len(others) > 1 else ""
+        which = "two logs do not show which of them is right: fit each alone"
+        text += f"; {which if two else 'fit the others alone'}"
+        if Path(name).suffix and not two:  # a file; a table in memory has the name of its place
             text += f" (command line: --without {shlex.quote(name)})"
         if difference.kind == "load":
             text += ", or identify the load from logs without and with it (feasid.payload)"

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.text import in_two_digits
 from feasid.identification.regression.rows import Rows, RunRows
 from feasid.logs.motion import Run
 from feasid.logs.temperature import friction_per_kelvin
@@ -52,7 +53,7 @@ class EffectAt:
 
     def sentence(self, sizes: str) -> str:
         """The effect's sentence with these sizes, in words."""
-        return self.effect.text.format(sizes=sizes, time=self.number)
+        return self.effect.text.format(sizes=sizes, time=in_two_digits(self.number))
 
 
 ASSUMED = "assumed to be right, the log does not tell it"
@@ -321,7 +322,7 @@ BEHIND = ("behind the motion", "ahead of the motion")
 SCALED = ("too large", "too small")
 
 WARM = (
-    "joints warm up with a time constant of {time:.2g} s: dry friction at the log's beginning was "
+    "joints warm up with a time constant of {time} s: dry friction at the log's beginning was "
     "{sizes}"
 )
 WARMER = ("larger than later", "smaller than later")
