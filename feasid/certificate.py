@@ -416,6 +416,9 @@ def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return out
 
 
+BINARY = "a binary file, not JSON; feasid show checks the certificate of a saved fit"
+
+
 def read_file(path: str) -> str:
     """The text of a regular file, up to the limit; no pipe or device, which may never end."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -435,7 +438,8 @@ def main(argv: Sequence[str]) -> int:
             print(f"{path}: verified: " + verify(data).replace("\n", "\n  "))
         except (ValueError, RecursionError) as error:
             why = "not JSON, " if isinstance(error, json.JSONDecodeError) else ""
-            print(f"{path}: REJECTED: {why}{error}")
+            said = BINARY if isinstance(error, UnicodeDecodeError) else f"{why}{error}"
+            print(f"{path}: REJECTED: {said}")
             status = max(status, 1)
         except OSError as error:
             print(f"{path}: cannot be read: {error.strerror or error}", file=sys.stderr)

@@ -127,11 +127,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             with escape_streams():
                 return _run_command(argv, written)
-        except BrokenPipeError:
-            discard_output()
         except OSError as error:
             print(f"feasid: error: cannot print: {error.strerror or error}", file=sys.stderr)
-            discard_output()
+            discard_output(sys.stdout)
         finally:
             set_progress(False)
     return EXIT_ERROR

@@ -18,6 +18,9 @@ from feasid.core.text import escape_controls
 class EscapingStream:
     """A text stream that escapes control characters; otherwise it behaves like the wrapped
     stream.
+
+    Where nobody reads any more, as after ``| head``, it goes on without output, so that the files
+    of a command are written.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -32,7 +35,16 @@ class EscapingStream:
             self.stream.write(
                 safe.encode(error.encoding, "backslashreplace").decode(error.encoding)
             )
+        except BrokenPipeError:
+            discard_output(self.stream)
         return len(text)
+
+    def flush(self) -> None:
+        """Flush the wrapped stream."""
+        try:
+            self.stream.flush()
+        except BrokenPipeError:
+            discard_output(self.stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -45,12 +57,12 @@ def escape_streams() -> Iterator[None]:
     sys.stdout, sys.stderr = map(EscapingStream, streams)
     try:
         yield
-        streams[0].flush()
+        sys.stdout.flush()
     finally:
         sys.stdout, sys.stderr = streams
 
 
-def discard_output() -> None:
+def discard_output(stream: Any) -> None:
     """Discard output that could not be written, so that Python does not retry at exit."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

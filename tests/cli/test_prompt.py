@@ -81,13 +81,16 @@ def test_a_full_disk_behind_standard_output_is_an_error_with_a_name(tmp_path):
 
 
 @linux
-def test_a_closed_pipe_ends_quietly(tmp_path):
+def test_after_a_closed_pipe_a_command_goes_on_quietly_and_writes_its_files(tmp_path):
     (tmp_path / "arm.urdf").write_text(ARM)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with feasid_process("base-parameters", tmp_path / "arm.urdf", **pipes) as process:
-        process.stdout.close()
-        assert process.stderr.read() == ""
-        assert process.wait() == 2
+    out = "correct", tmp_path / "arm.urdf", "--out", tmp_path / "fixed.urdf"
+    for command in (("base-parameters", tmp_path / "arm.urdf", "--table"), out):
+        with feasid_process(*command, **pipes) as process:
+            process.stdout.close()
+            assert process.stderr.read() == ""
+            assert process.wait() == 0
+    assert (tmp_path / "fixed.urdf").exists()
 
 
 @linux

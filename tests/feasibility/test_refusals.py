@@ -11,8 +11,10 @@ from operator import getitem
 import pytest
 from claims import signed
 
+import feasid
 from benchmarks.second_checker import holds
 from feasid import certificate
+from feasid.core.errors import CertificateError
 
 BALL = {s: "2" if s in ("Lxx", "Lyy", "Lzz") else "0" for s in certificate.BODY} | {"m": "1"}
 """A body whose pseudo-inertia is the identity."""
@@ -435,7 +437,14 @@ def test_files_are_read_up_to_their_limit(monkeypatch, tmp_path, capsys):
 def test_the_worst_of_many_files_is_the_exit_status(tmp_path, capsys):
     good, bad, absent = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "absent.json"
     good.write_text(json.dumps(FEASIBLE))
+    bad.write_bytes(b"PK\x8e")
+    with pytest.raises(CertificateError, match="no certificate: a binary file, not JSON"):
+        feasid.Certificate.load(bad)
+    assert certificate.main([str(bad)]) == 1
+    assert "feasid show checks the certificate of a saved fit" in capsys.readouterr().out
     bad.write_text("[" * 100_000)
+    with pytest.raises(CertificateError, match="no certificate"):
+        feasid.Certificate.load(bad)
     for names, status in (
         ([good, good], 0),
         ([good, bad, good], 1),

@@ -113,7 +113,9 @@ class Certificate:
                 raise ValueError("something was changed after writing: its digest does not match")
             return cls(data)
         except (ValueError, LookupError, TypeError, RecursionError, CertificateError) as error:
-            raise CertificateError(f"{path} is no certificate: {error}", path=str(path)) from error
+            lacks = "it lacks " if isinstance(error, KeyError) else ""
+            why = checker.BINARY if isinstance(error, UnicodeDecodeError) else f"{lacks}{error}"
+            raise CertificateError(f"{path} is no certificate: {why}", path=str(path)) from error
 
     def __repr__(self) -> str:
         return (
