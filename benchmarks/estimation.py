@@ -34,9 +34,10 @@ from feasid.logs.filters import low_pass
 from feasid.logs.frame import prepare
 from feasid.robot.inertia import from_mass_com_inertia
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-import simulated
+from benchmarks import simulated
 
 CONDITIONS = {
     "stiction": simulated.Conditions(),

@@ -38,6 +38,7 @@ from feasid.applications.excitation.design import (
 )
 from feasid.datasets import wam
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 KINDS = ("position", "velocity", "acceleration", "jerk", "torque")
@@ -201,7 +202,7 @@ def reach(robot):
 
 def run_loop(arguments: argparse.Namespace) -> None:
     """Design, execute, log, fit, predict."""
-    from simulated import Conditions, aligned, fourier, hidden, record
+    from benchmarks.simulated import Conditions, aligned, fourier, hidden, record
 
     clean = Conditions(seconds=20.0, noise=0.0)
     ratios = []

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 import pinocchio
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import simulated
-
 import feasid
+from benchmarks import simulated
 from feasid.results.export.file_terms import joint_values
 from feasid.robot.inertia import to_mass_com_inertia
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # MuJoCo's side, without pytest
-from closed import directions, open_torques, tree_regressor, unconstrained
 from robots import clear_rank, singular_values
 
 import feasid
+from benchmarks.closed import directions, open_torques, tree_regressor, unconstrained
 from benchmarks.generated import one_loop
 from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import base_parameters

@@ -45,8 +45,7 @@ from feasid.robot.inertia import from_mass_com_inertia
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1])]
 
-import simulated  # noqa: E402
-
+from benchmarks import simulated  # noqa: E402
 from benchmarks.external_torque import run  # noqa: E402
 from benchmarks.pages import put_between  # noqa: E402
 from benchmarks.verdict import UR5_CONSTANTS, named, packaged  # noqa: E402

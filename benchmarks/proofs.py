@@ -15,11 +15,11 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 
-import closed
 import numpy as np
 from feasibility_problems import energy, planar, random_parameters, random_robot
 
 import feasid
+from benchmarks import closed
 from benchmarks.second_checker import holds
 from feasid import Body, Robot, Rotor
 from feasid.robot import inertia

@@ -10,10 +10,10 @@ their ranges, with dry friction and stiction. Prints both counts.
 import argparse
 
 import numpy as np
-import simulated
 from descriptions import absurd_problem, with_masses
 
 import feasid
+from benchmarks import simulated
 from feasid.core.exact.numbers import printed_decimal
 from feasid.parameters.feasibility import region as regions
 from feasid.parameters.feasibility.constraints.sets import linear_value

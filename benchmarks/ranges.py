@@ -18,9 +18,10 @@ import numpy as np
 
 import feasid
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-import simulated
+from benchmarks import simulated
 
 GOAL = 20.0
 """Seconds for all parameters, lower and upper."""

@@ -18,10 +18,10 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import simulated
-
 import feasid
+from benchmarks import simulated
 from feasid.identification.effects.table import USUAL
 from feasid.robot import inertia
 

@@ -15,9 +15,9 @@ import pandas as pd
 from logs import values_for, waves
 from mjcf_files import inertial, row
 from scipy.spatial.transform import Rotation
-from simulated import wrong_body
 
 import feasid
+from benchmarks.simulated import wrong_body
 from feasid.applications.loads.wrist import CHANNELS, _wrench_regressor
 from feasid.robot import inertia
 from feasid.robot.dynamics.floating import frame_jacobian

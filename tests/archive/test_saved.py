@@ -10,12 +10,12 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
-from closed import MECHANISMS
 from logs import arm_parameters, simulate
 from robots import ARM, read_arm
 from written import changed_archive, model_of_archive
 
 import feasid
+from benchmarks.closed import MECHANISMS
 from benchmarks.mechanisms import random_mechanism
 from feasid.cli import main
 from feasid.cli.output import SCHEMA

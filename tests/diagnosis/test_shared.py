@@ -103,7 +103,7 @@ def test_none_is_found_where_there_is_none_or_it_is_told(name):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["panda", "ur5", "z1"])
 def test_none_is_found_on_arms_in_mujoco(name, seed):
-    import simulated as in_mujoco
+    from benchmarks import simulated as in_mujoco
 
     arm = in_mujoco.hidden(name, seed)
     assert not couplings(arm.log, arm.robot)

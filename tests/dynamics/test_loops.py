@@ -5,7 +5,11 @@ import re
 import mujoco
 import numpy as np
 import pytest
-from closed import (
+from robots import clear_rank, singular_values
+from thorough import some
+
+import feasid
+from benchmarks.closed import (
     FIVE_BAR,
     GEARED,
     LEG,
@@ -20,10 +24,6 @@ from closed import (
     tree_regressor,
     unconstrained,
 )
-from robots import clear_rank, singular_values
-from thorough import some
-
-import feasid
 from feasid.core.errors import DescriptionError, InputError
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.couplings import Loop

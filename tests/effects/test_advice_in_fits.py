@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated import Conditions, hidden
 
 import feasid
 from benchmarks.faults import clean, simulated
+from benchmarks.simulated import Conditions, hidden
 from feasid.logs.recording import Recording
 
 pytestmark = pytest.mark.slow  # fits of whole logs, several each

@@ -1,10 +1,10 @@
 """Friction terms that fit slow motion as Coulomb friction does do not take its place."""
 
 import pytest
-from simulated import EXACT_TRANSITION, exact_log
 
 import feasid
 from benchmarks.faults import halves
+from benchmarks.simulated import EXACT_TRANSITION, exact_log
 from feasid.identification.effects.joint_terms import holds_at_rest
 
 PLAIN = {"fv": 2.0, "fc": 1.0, "fo": 0.1}

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from robots import example_urdfs
-from simulated import fourier
 
 import feasid
+from benchmarks.simulated import fourier
 from feasid.datasets import arm
 
 pin = pytest.importorskip("pinocchio")

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated import RATE, Conditions, hidden
 
 import feasid
+from benchmarks.simulated import RATE, Conditions, hidden
 from feasid.identification.estimation.noise import LONGEST_DELAY, Delay, find_delay
 
 DEVIATIONS = 3.0  # 3 in 1000 by chance

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated import Conditions, exact_error, hidden
 
 import feasid
+from benchmarks.simulated import Conditions, exact_error, hidden
 from feasid.core.errors import InputError
 from feasid.identification.effects.joint_terms import remove_terms
 from feasid.identification.effects.selection import select_terms

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
-from simulated import exact_log
 
 import feasid
 from benchmarks.bounded_logs import QUICK, bounds, reduced
+from benchmarks.simulated import exact_log
 from feasid.core.errors import InfeasibleConstraintsError, SolverError
 from feasid.identification.estimation import newton, priors, problem
 from feasid.identification.estimation.newton import EntropicProblem

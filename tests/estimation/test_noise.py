@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.signal import lfilter
-from simulated import hidden
 
 import feasid
+from benchmarks.simulated import hidden
 from feasid.identification.estimation import noise
 from feasid.identification.regression.folds import StrataBuilder
 from feasid.identification.regression.low_pass import WHITE_CORRELATION, GaussianLowPass

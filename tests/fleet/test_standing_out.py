@@ -8,9 +8,9 @@ from logs import log_frame
 from pinocchio_side import PinocchioModel
 from robots import example_urdfs
 from seeds import seed_of
-from simulated import description, fourier
 
 import feasid
+from benchmarks.simulated import description, fourier
 from feasid.cli import main
 
 FRICTION = np.array([6.0, 6.0, 5.0, 2.0, 2.0, 1.5])

@@ -3,11 +3,11 @@
 import mujoco
 import numpy as np
 import pytest
-from closed import regressor_of
 from mjcf_files import wheel_models
 from robots import clear_rank, singular_values
 
 import feasid
+from benchmarks.closed import regressor_of
 from benchmarks.generated import parallelogram_arm, tree_with_couplings
 from benchmarks.mechanism_ranks import (
     GAP,

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from seeds import NEW_SEEDS, seed_of
-from simulated import hidden
 
 import feasid
+from benchmarks.simulated import hidden
 from feasid.core.errors import InputError
 
 

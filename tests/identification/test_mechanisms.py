@@ -8,10 +8,10 @@ exact.
 import numpy as np
 import pandas as pd
 import pytest
-from closed import MECHANISMS, SOFT, STIFF, from_encoders, simulate
 from logs import values_for
 
 import feasid
+from benchmarks.closed import MECHANISMS, SOFT, STIFF, from_encoders, simulate
 
 BAR = [0.01, 0, 0, 0.01, 0, 0.02, 0.05, 0.01, 0, 0.5]
 

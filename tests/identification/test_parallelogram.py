@@ -14,7 +14,7 @@ from feasid.robot.inertia import change_frame
 
 pytest.importorskip("mujoco")
 
-from closed import STIFF, from_encoders, simulate
+from benchmarks.closed import STIFF, from_encoders, simulate
 
 WORSE = 1.2  # times the truth's error on a log that was not fitted
 

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from closed import MECHANISMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pinocchio_side import PinocchioModel
 from robots import ARM, example_urdfs, replaced
 
 import feasid
+from benchmarks.closed import MECHANISMS
 from feasid import load_robot
 from feasid.applications.inspection.file_check import check_description, check_file
 from feasid.applications.inspection.judge import judge_link

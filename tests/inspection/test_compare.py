@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from closed import FIVE_BAR
 from robots import ARM, MODELS, replaced
 
 import feasid
+from benchmarks.closed import FIVE_BAR
 from feasid import load_robot
 from feasid.applications.inspection.comparison import compare, compare_robots
 from feasid.cli import main

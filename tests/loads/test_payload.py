@@ -9,13 +9,13 @@ from functools import cache
 
 import numpy as np
 import pytest
-import simulated
 from logs import log_frame, with_terms
 from mjcf_files import inertial, row
 from robots import example_urdfs, random_rotation
 from thorough import some
 
 import feasid
+from benchmarks import simulated
 from feasid.cli import main
 from feasid.core.errors import InputError, LogError
 from feasid.core.exact.poses import is_possible_inertia

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from robots import example_urdfs
-from simulated import fourier
 
 import feasid
+from benchmarks.simulated import fourier
 from feasid.core.errors import InputError, UselessFitError
 from feasid.core.notes import Note
 

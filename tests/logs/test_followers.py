@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from closed import FIVE_BAR, GRIPPER
 
 import feasid
 import feasid.robot.couplings
+from benchmarks.closed import FIVE_BAR, GRIPPER
 from feasid.core.errors import LogError
 from feasid.logs.raw import read_raw
 from feasid.robot.dynamics.kinematics import coordinate_map

@@ -8,9 +8,9 @@ import pytest
 from logs import arm_parameters, simulate
 from robots import read_arm
 from scipy.interpolate import CubicSpline
-from simulated import hidden
 
 import feasid
+from benchmarks.simulated import hidden
 from feasid.datasets import wam
 from feasid.identification.estimation.noise import least_squares
 from feasid.identification.regression.equations import EquationReducer

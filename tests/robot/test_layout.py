@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from closed import FIVE_BAR
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import feasid
+from benchmarks.closed import FIVE_BAR
 from feasid import Body, Robot, Rotor
 from feasid.core.arrays import DamagedError
 from feasid.core.codec import decode, encode

@@ -4,9 +4,9 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-import simulated
 from seeds import seed_of
 
+from benchmarks import simulated
 from benchmarks.bootstrap import LOGS, USUAL, ratios
 from benchmarks.faults import recorded
 from benchmarks.promises import coverage_of_road, roads_of_pairs
