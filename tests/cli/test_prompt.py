@@ -141,6 +141,7 @@ def test_outputs_are_checked_before_anything_is_read(tmp_path, capsys, monkeypat
         ([*reduce, "--out", "log.csv"], "is an input"),
         ([*reduce, "--out", "arm.urdf"], "is an input"),
         (["correct", "arm.urdf", "--out", "arm.urdf", "--overwrite"], "is an input"),
+        (["correct", "arm.urdf", "--out", "log.csv"], "--overwrite"),
         (["predict", "arm.urdf", "log.csv", "--out", "log.csv", "--overwrite"], "is an input"),
         (["excite", "arm.urdf", "--out", "a", "--ros", "a"], "same file"),
     ):

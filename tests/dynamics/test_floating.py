@@ -223,21 +223,6 @@ def test_momentum_tells_what_the_wrench_tells_without_gravity(name):
     np.testing.assert_allclose(left, 0, atol=1e-11 * np.abs(momentum).max())
 
 
-def test_the_wrench_on_the_base_tells_all_but_rotors():
-    """A rotor about its joint's axis adds n I to what the base feels, n^2 I to the joint."""
-    robot, _ = loaded("solo12")
-    wrench = feasid.base_parameters(robot, measured="floating_base")
-    assert wrench.missing_for(feasid.base_parameters(robot)).size == 0
-    bodies = [*robot.bodies]
-    for k in (1, 2, 3):
-        axis = bodies[k].rotation @ bodies[k].motion[:3, 0]
-        turn = Rotation.align_vectors([axis], [[0, 0, 1]])[0].as_matrix()
-        bodies[k] = replace(bodies[k], rotor=feasid.Rotor(9.0, turn, bodies[k].position))
-    geared = replace(robot, bodies=tuple(bodies))
-    alone = feasid.base_parameters(geared, measured="floating_base")
-    assert alone.missing_for(feasid.base_parameters(geared)).size > 0
-
-
 def test_a_fit_to_the_wrench_alone_finds_the_base_parameters():
     """Equations of the joints left out: the six rows of the base tell beta, without rotors."""
     robot, _ = loaded("solo12")

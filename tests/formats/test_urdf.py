@@ -361,16 +361,6 @@ def test_undecodable_bytes_name_their_offset():
     assert "not supported" in str(refused(ARM.replace('"1.0"', '"1.0" encoding="utf-7"')))
 
 
-def test_paths_that_are_no_files(tmp_path):
-    path = arm(tmp_path)
-    with pytest.raises(InputError, match=r"did you mean 'arm\.urdf'"):
-        load_robot(path.with_name("arms.urdf"))
-    with pytest.raises(InputError, match="a folder, expected a file"):
-        load_robot(tmp_path)
-    with pytest.raises(InputError, match="cannot be read"):
-        load_robot("a\0b")
-
-
 def test_only_the_file_itself_is_opened(tmp_path):
     """Meshes with hostile names are never touched."""
     hostile = "".join(

@@ -1,6 +1,5 @@
 """Writing back changes the numbers that changed, exactly, and not one byte else."""
 
-import os
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -13,7 +12,7 @@ from robots import ARM, example_urdfs
 from written import changed_lines, own_text, random_parameters, robot_of_text, with_random_inertia
 
 from feasid import load_robot
-from feasid.core.errors import FeasidError, InputError, OutputError
+from feasid.core.errors import FeasidError, InputError
 from feasid.core.exact.poses import is_possible_inertia
 from feasid.robot import inertia
 from feasid.robot.formats.registry import read_description
@@ -184,20 +183,6 @@ def test_encoding_and_line_ends_survive(encoding, newline):
     assert "\n" not in new.decode(encoding).replace(newline, "")
     again = arm_robot(new)
     assert relative_difference(again.bodies[2].inertial, robot.bodies[2].inertial) < RTOL_WRITTEN
-
-
-def test_nothing_is_replaced_unless_told(tmp_path):
-    robot = arm_robot()
-    path = tmp_path / "x.urdf"
-    path.write_bytes(b"precious")
-    with pytest.raises(OutputError, match="overwrite"):
-        write(robot, path)
-    assert path.read_bytes() == b"precious"
-    write(robot, path, overwrite=True)
-    assert path.read_bytes() == ARM.encode()
-    assert os.listdir(tmp_path) == ["x.urdf"]
-    with pytest.raises(OutputError, match="no folder"):
-        write(robot, tmp_path / "none" / "x.urdf")
 
 
 def test_a_locked_robot_is_written_too():

@@ -183,21 +183,6 @@ def test_the_command_writes_and_prints_before_and_after(files, capsys):
     assert len([x for x in lines if x[0] in "+-"]) == 2
 
 
-def test_nothing_is_overwritten_unless_told(files, capsys):
-    bad = files[0]
-    for overwrite in ([], ["--overwrite"]):
-        assert main(["correct", str(bad), "--out", str(bad), *overwrite]) == 2
-        assert "is an input" in capsys.readouterr().err
-    assert BAD in bad.read_text()
-    other = bad.with_name("other.urdf")
-    other.write_text("precious")
-    assert main(["correct", str(bad), "--out", str(other)]) == 2
-    assert "--overwrite" in capsys.readouterr().err
-    assert main(["correct", str(bad), "--out", str(other), "--overwrite"]) == 0
-    assert BAD in bad.read_text()
-    assert BAD not in other.read_text()
-
-
 def test_names_stay_on_their_line(tmp_path, capsys):
     text = ARM.replace(ROD, BAD).replace('"rod"', '"ro&#10;d"')
     path = tmp_path / "bad.urdf"

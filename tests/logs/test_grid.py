@@ -82,11 +82,3 @@ def test_rounded_stamps_have_few_steps(steps, gap, uneven):
     distinct = len(set(np.diff(stamps).tolist()))
     assert distinct == (4 if gap else 3)
     assert even_grid(1e-3 * stamps).uneven == uneven
-
-
-def test_four_samples_make_a_cubic():
-    places = np.array([0, 1, 3, 4])
-    grid = even_grid(places / RATE)
-    np.testing.assert_allclose(
-        grid.resample("q", places[:, None] ** 3.0)[:, 0], np.arange(5) ** 3.0
-    )
