@@ -70,7 +70,8 @@ def apply(block, root):
 
 FILES_TOUCHED = {
     "A joint term": 2, "A constraint on parameters": 2, "A format of logs": 1,
-    "A format of description files": 1, "A prior": 1, "A check of the verdict": 1, "A solver": 0,
+    "A format of description files": 1, "A field of a description file": 1,
+    "A check of a log": 1, "A prior": 1, "A check of the verdict": 1, "A solver": 0,
 }  # fmt: skip
 """How many files of the package each exercise may touch."""
 

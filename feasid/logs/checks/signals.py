@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -50,6 +50,17 @@ variance 1; no velocity."""
 
 DEGREE = np.pi / 180
 
+SignalCheck: TypeAlias = Callable[[Signals, Robot], list[Finding]]
+
+CHECKS: list[SignalCheck] = []
+"""What looks at all signals of a log together, besides checks of time and of single columns."""
+
+
+def signal_check(check: SignalCheck) -> SignalCheck:
+    """Add a check to `CHECKS`."""
+    CHECKS.append(check)
+    return check
+
 
 def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
     """Findings of checks of one column at a time; `runs`: rows of each run, in order of time."""
@@ -80,7 +91,7 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
             findings += _check_missing_cells(values[:, k], where)
             if raw.layout.columns[kind]:  # torques of controls: no sensor that sticks or clips
                 findings += _check_column(values[:, k], where, runs)
-    return findings + check_range(raw, robot)
+    return findings + [finding for check in CHECKS for finding in check(raw, robot)]
 
 
 def _unsigned_finding(raw: Signals, moved: tuple[str, ...]) -> list[Finding]:
@@ -331,6 +342,7 @@ def _spikes(x: Array) -> list[int]:
     ]
 
 
+@signal_check
 def check_range(raw: Signals, robot: Robot) -> list[Finding]:
     """Positions outside the description's limits, and degrees by their range."""
     findings = []

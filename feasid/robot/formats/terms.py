@@ -19,6 +19,11 @@ TERM_FIELDS = {"Ia": "inertia", "fv": "viscous", "fc": "coulomb", "k": "stiffnes
 """Field of `JointTerms` per symbol of a joint term."""
 
 
+def symbols_of_fields(fields: Iterable[str]) -> tuple[str, ...]:
+    """Symbols of the joint terms that a format with these fields of `JointTerms` holds."""
+    return tuple(symbol for symbol, field in TERM_FIELDS.items() if field in {*fields})
+
+
 @dataclass(frozen=True)
 class JointTerms:
     """A joint's terms in SI units and radians; zero if the file gives none."""

@@ -23,6 +23,7 @@ from feasid.core.exact import poses
 from feasid.core.exact.numbers import Number, quote
 from feasid.robot.bodies import Limits
 from feasid.robot.formats import description, shapes
+from feasid.robot.formats.sdf import DYNAMICS
 from feasid.robot.formats.terms import JointTerms, LeftOut, UnmodelledEffect
 from feasid.robot.formats.xml import Element, XmlText
 from feasid.robot.rotations import from_rpy
@@ -443,10 +444,10 @@ class _SdfReader:
         gear = self.child_number(element, "drake:gear_ratio", owner, "1").value
         rotor = self.child_number(element, "drake:rotor_inertia", owner, "0").value
         dynamics = None if axis is None else self.single_child(axis, "dynamics", owner)
-        damping, friction, stiffness, spring_reference = (
-            self.child_number(dynamics, tag, owner, "0").value
-            for tag in ("damping", "friction", "spring_stiffness", "spring_reference")
-        )
+        terms = {
+            field: self.child_number(dynamics, tag, owner, "0").value
+            for tag, field in DYNAMICS.items()
+        }
         ends = [None if limit is None else self.single_child(limit, k, owner) for k in LIMITED]
         bounds = [None if end is None else self.numbers(end, 1, owner)[0].value for end in ends]
         if element.attributes["type"] == "continuous":
@@ -459,7 +460,7 @@ class _SdfReader:
             self.axis(axis, name, frame, child, owner) if one else np.array([0.0, 0.0, 1.0]),
             frame.position,
             limits=Limits(*bounds) if one else Limits(),
-            terms=JointTerms(rotor * gear**2, damping, friction, stiffness, spring_reference),
+            terms=JointTerms(inertia=rotor * gear**2, **terms),
             place=f"{self.text.path}:{element.line}",
         )
 

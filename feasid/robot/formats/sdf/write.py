@@ -26,18 +26,11 @@ from feasid.robot.formats.description import (
     Extras,
     NewInertial,
 )
+from feasid.robot.formats.sdf import DYNAMICS
 from feasid.robot.formats.sdf.read import DEFAULTS, MODEL, SIZES, WORLD
 from feasid.robot.formats.shapes import Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.xml import Element, Patch, markup
-
-DYNAMICS = {
-    "damping": "viscous",
-    "friction": "coulomb",
-    "spring_stiffness": "stiffness",
-    "spring_reference": "rest",
-}
-"""Field of `JointTerms` per child of ``<dynamics>``."""
 
 TYPES = {"revolute": "revolute", "prismatic": "prismatic", "spherical": "ball"}
 

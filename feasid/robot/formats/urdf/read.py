@@ -19,6 +19,7 @@ from feasid.robot.bodies import Limits
 from feasid.robot.formats import description
 from feasid.robot.formats.shapes import DRAWN, Drawing, Mesh, Shape, primitive_shape
 from feasid.robot.formats.terms import JointTerms, LeftOut
+from feasid.robot.formats.urdf import DYNAMICS
 from feasid.robot.formats.xml import Element, XmlText
 from feasid.robot.rotations import from_rpy
 
@@ -26,7 +27,7 @@ KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismat
          "floating": "floating", "planar": "planar"}  # fmt: skip
 """Kind of joint per type of URDF."""
 
-NUMBERS = {"limit": ("lower", "upper", "velocity", "effort"), "dynamics": ("damping", "friction")}
+NUMBERS = {"limit": ("lower", "upper", "velocity", "effort"), "dynamics": (*DYNAMICS,)}
 """Attributes that are read, per element."""
 
 KNOWN = {
@@ -257,9 +258,7 @@ class _UrdfReader:
             KINDS[kind],
             direction,
             limits=Limits(**limits),
-            terms=JointTerms(
-                viscous=dynamics.get("damping", 0.0), coulomb=dynamics.get("friction", 0.0)
-            ),
+            terms=JointTerms(**{DYNAMICS[name]: value for name, value in dynamics.items()}),
             place=f"{self.text.path}:{element.line}",
         )
         return replace(joint, moves=(moving,), mimic=self.mimic(element, owner))

@@ -35,10 +35,8 @@ from feasid.robot.formats.description import (
 )
 from feasid.robot.formats.shapes import Drawing, Mesh
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
+from feasid.robot.formats.urdf import DYNAMICS
 from feasid.robot.formats.xml import Element, Patch, markup
-
-DYNAMICS = {"damping": "viscous", "friction": "coulomb"}
-"""Field of `JointTerms` per attribute of ``<dynamics>``; URDF has no place for the others."""
 
 UNLIMITED = 1e9
 """Value in a ``<limit>`` that the robot does not give: URDF's readers want every number."""
