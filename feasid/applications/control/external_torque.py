@@ -423,7 +423,11 @@ class ExternalTorque:
         return out[:dof], out[dof : 2 * dof]
 
     def export_c(
-        self, path: str | Path, *, precision: str = "double", overwrite: bool = False
+        self,
+        path: str | Path,
+        *,
+        precision: Literal["double", "float"] = "double",
+        overwrite: bool = False,
     ) -> CCode:
         """Write the observer's step as C99, together with gravity and friction.
 
