@@ -388,18 +388,6 @@ class MotionRegressor:
         torques = drives.add_to_equations(regressor, torques)
         return RegressorEvaluation(self, flow, wrenches, forces, loads, drives, regressor, torques)
 
-    def expand_columns(self, bar: Array) -> Array:
-        """Derivatives by all columns (6, 10, N, n) from those by the wanted ones."""
-        node, number, _ = self.column_places
-        out = np.zeros((len(bar), 6, 10 * len(self.tree)))
-        out[:, :, number * len(self.tree) + node] = bar
-        columns = np.ascontiguousarray(
-            out.reshape(len(bar), 6, 10, len(self.tree)).transpose(1, 2, 0, 3)
-        )
-        for i, ten in self.reduced_nodes:
-            columns[..., i] = np.einsum("tk,ckn->ctn", ten, columns[:, : ten.shape[1], :, i])
-        return columns
-
 
 @dataclass(frozen=True, eq=False)
 class RegressorEvaluation:
@@ -424,10 +412,16 @@ class RegressorEvaluation:
         if self.wrenches is None:
             return
         topology, flow = self.dynamics.topology, self.flow
-        node, _, column = self.dynamics.column_places
+        node, number, column = self.dynamics.column_places
         bar = regressor_bar[:, topology.rows[:, None], column] * topology.path[:, node]
         axes = (self.forces @ bar.swapaxes(1, 2)).transpose(1, 0, 2)
-        columns = self.dynamics.expand_columns(np.moveaxis(flow.axes, 0, 1) @ bar)
+        # Derivatives by all columns (6, 10, N, n) from those by the wanted ones.
+        nodes = len(self.dynamics.tree)
+        every = np.zeros((len(bar), 6, 10 * nodes))
+        every[:, :, number * nodes + node] = np.moveaxis(flow.axes, 0, 1) @ bar
+        columns = np.ascontiguousarray(every.reshape(-1, 6, 10, nodes).transpose(1, 2, 0, 3))
+        for i, ten in self.dynamics.reduced_nodes:
+            columns[..., i] = np.einsum("tk,ckn->ctn", ten, columns[:, : ten.shape[1], :, i])
         if torque_bar is not None:
             both = torque_bar.reshape(-1, self.dynamics.robot.dof, len(regressor_bar)).sum(axis=0)
             pushed = both.T[:, topology.rows]

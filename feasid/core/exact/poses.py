@@ -128,12 +128,6 @@ def pseudo_inertia(
         return [*out, [*(m * x for x in c), m]]
 
 
-def sum_matrices(matrices: Sequence[Sequence[Sequence[Decimal]]]) -> Exact:
-    """Sum of 4x4 matrices as exact rationals, symmetric."""
-    total = [[sum(Fraction(a[r][c]) for a in matrices) for c in range(4)] for r in range(4)]
-    return [[Fraction(total[r][c] + total[c][r]) / 2 for c in range(4)] for r in range(4)]
-
-
 def definiteness_within(matrix: Exact, scale: Fraction, width: Fraction = ENCLOSURE) -> str:
     """Definiteness of a matrix known to ``width * scale`` per entry, or "undecided".
 

@@ -292,20 +292,6 @@ _FRICTION = tuple(s for word in ("viscous", "coulomb") for s in FRICTION[word])
 _OFFSET = FRICTION["offset"]
 
 
-def _offered_effects(robot: Robot) -> list[tuple[Kind, str, list[EffectAt]]]:
-    """Effects of the set-up and of a run that may differ: kind, joint, and whose columns it has.
-
-    The number of a warm-up is its time constant as a share of the log's length.
-    """
-    out: list[tuple[Kind, str, list[EffectAt]]] = [("delay", "", [EffectAt("delay")])]
-    out += [("tilt", "", [EffectAt("tilt")])] if robot.gravity.any() else []
-    bodies = zip(robot.bodies, robot.joints, strict=True)
-    turning = [(j, name) for j, (b, name) in enumerate(bodies) if b.motion[:3].any()]
-    out += [("zero", name, [EffectAt("zero", j)]) for j, name in turning]
-    every = [[EffectAt("warm-up", j, share) for j in range(robot.dof)] for share in WARM_TIMES]
-    return [*out, *(("warm-up", "", own) for own in every)]
-
-
 def _effect_columns(rows: Rows, at: EffectAt, robot: Robot, beta: Array) -> Array:
     """Columns of an effect, (rows, size); a warm-up's is a joint's friction, larger at first."""
     if at.kind != "warm-up":
@@ -336,7 +322,21 @@ class _Comparison:
         self.beta = np.asarray(base.K @ delta, dtype=np.float64)
         self.size, self.dof = len(self.beta), len(logs[0].triangles)
         robot = base.robot.with_values(delta)
-        offered = _offered_effects(robot) if robot.dof <= MOST_JOINTS else []
+        # Effects of the set-up and of a run that may differ: kind, joint, and whose columns it has.
+        offered: list[tuple[Kind, str, list[EffectAt]]] = []
+        if robot.dof <= MOST_JOINTS:
+            offered = [("delay", "", [EffectAt("delay")])]
+            offered += [("tilt", "", [EffectAt("tilt")])] if robot.gravity.any() else []
+            offered += [
+                ("zero", name, [EffectAt("zero", j)])
+                for j, (body, name) in enumerate(zip(robot.bodies, robot.joints, strict=True))
+                if body.motion[:3].any()
+            ]
+            # The number of a warm-up is its time constant as a share of the log's length.
+            offered += [
+                ("warm-up", "", [EffectAt("warm-up", j, share) for j in range(robot.dof)])
+                for share in WARM_TIMES
+            ]
         effects = [(kind, place, sum(1 if at.kind == "warm-up" else at.effect.size for at in own))
                    for kind, place, own in offered]  # fmt: skip
         self.width = self.size + self.dof + sum(count for _, _, count in effects)

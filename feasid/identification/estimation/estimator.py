@@ -266,15 +266,10 @@ class Estimator:
         covariance = objective.unit_noise_covariance(minimum.delta, divergence)
         return minimiser, problem.expand(minimum.delta), problem.full_covariance(covariance)
 
-    @property
-    def _known_weight(self) -> float:
-        """The prior's weight, where it is not taken from the log."""
-        assert isinstance(self.prior_weight, int | float)  # kept, or made for comparison
-        return float(self.prior_weight)
-
     def _minimiser(self, problem: EstimationProblem, near: Array | None = None) -> Minimiser:
         start = self.start(problem, near)
-        return Minimiser(problem, self._known_weight, start, self.solver, near)
+        assert isinstance(self.prior_weight, int | float)  # kept, or made for comparison
+        return Minimiser(problem, float(self.prior_weight), start, self.solver, near)
 
     # -- steps of a fit ------------------------------------------------------------------------
 

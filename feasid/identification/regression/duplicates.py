@@ -23,7 +23,14 @@ from feasid.robot.description import Robot
 
 def refuse_repeated_logs(sources: Sequence[Recording | Reduced]) -> None:
     """Raise when two of the logs hold the same; only those of one extent are compared."""
-    digest = cache(lambda k: _content_digest(sources[k]))
+
+    @cache
+    def digest(k: int) -> str:
+        """Of the content; equal for equal logs or equal reduced data."""
+        if isinstance(source := sources[k], Recording):
+            return content_digest(source)
+        return hashlib.sha256(b"".join(t.tobytes() for t in source.triangles)).hexdigest()
+
     known: dict[Hashable, list[int]] = {}
     inside = {d: k for k, s in enumerate(sources) if isinstance(s, Reduced) for d in s.digests}
     for k, source in enumerate(sources):
@@ -55,16 +62,6 @@ def _overlap_error(sources: Sequence[Recording | Reduced], k: int, other: int) -
     again, known = (f"log {i + 1}{f' ({names[i]})' if names[i] else ''}" for i in (k, other))
     text = f"{again} is in {known} already: its rows would count twice; give it once"
     return InputError(text, logs=(other, k))
-
-
-def _content_digest(source: Recording | Reduced) -> str:
-    """A digest of the content; equal for equal logs or equal reduced data."""
-    if isinstance(source, Recording):
-        return content_digest(source)
-    digest = hashlib.sha256()
-    for triangle in source.triangles:
-        digest.update(triangle.tobytes())
-    return digest.hexdigest()
 
 
 SAME_ROWS = 1e-9  #: Relative difference of all second moments below which two logs are the same.

@@ -161,18 +161,6 @@ class Density:
                 out[np.ix_(block.columns, block.columns)] += self._trace_weight(block) * curvature
         return out
 
-    def laplace_covariance_root(self, delta: Array, share: float = 0.0) -> Array:
-        """Square root of the Laplace covariance with the prior's curvature at a model.
-
-        Reflected parameters contribute their slope, too, which may be steep at zero.
-        """
-        slope = np.maximum(self.evaluate(delta[None])[1][0] * self.unit, 0.0)
-        bend = self.prior_curvature(delta, share) + np.diag((slope * self.nonnegative) ** 2)
-        values, vectors = np.linalg.eigh(bend)
-        prior = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        factor = np.linalg.qr(np.vstack([self.A * self.unit, prior]), mode="r")
-        return np.asarray(self.unit[:, None] * np.linalg.inv(factor))
-
     def value(self, delta: Array) -> float:
         """As `feasid.parameters.feasibility.cone.minimise` takes it, with reflected parameters."""
         return float(self.evaluate(np.where(self.nonnegative, np.abs(delta), delta)[None])[0][0])
@@ -220,7 +208,15 @@ class HamiltonianChains:
         self._use_metric(mode, 0.5)
 
     def _use_metric(self, delta: Array, share: float = 0.0) -> None:
-        self.root = self.density.laplace_covariance_root(delta, share)
+        """Take the root of the Laplace covariance with the prior's curvature at a model."""
+        density, unit = self.density, self.density.unit
+        # Reflected parameters contribute their slope, too, which may be steep at zero.
+        slope = np.maximum(density.evaluate(delta[None])[1][0] * unit, 0.0)
+        bend = density.prior_curvature(delta, share) + np.diag((slope * density.nonnegative) ** 2)
+        values, vectors = np.linalg.eigh(bend)
+        prior = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        factor = np.linalg.qr(np.vstack([density.A * unit, prior]), mode="r")
+        self.root = np.asarray(unit[:, None] * np.linalg.inv(factor))
         self.value, self.gradient = self._evaluate(self.at)
 
     @property

@@ -110,7 +110,18 @@ class CFunctions:
             t, suffix = self.precision, "f" if self.precision == "float" else ""
             body = re.sub(r"\bT\b", t, re.sub(r"(sin|sqrt)F", rf"\1{suffix}", C_HELPERS[kind]))
             parts.append(f"static {t} {self.name}_{kind}({t} x) {{ {body} }}\n")
-        return "\n".join([*parts, *map(self._function_text, self.routines)])
+        for routine in self.routines:
+            parts.append(f"{self.signature(routine)}\n{{")
+            out, place = MEANING[routine.name][0], 0
+            for variable, text in statements(routine, self.language):
+                if variable:
+                    parts.append(f"    const {self.precision} {variable} = {text};")
+                else:
+                    parts.append(f"    {out}[{place}] = {text};")
+                    place += 1
+            unused = (name for name, _ in routine.inputs if name not in routine.used_inputs)
+            parts += [*(f"    (void){name};" for name in unused), "}\n"]
+        return "\n".join(parts)
 
     def signature(self, routine: Routine) -> str:
         """A function's declaration."""
@@ -118,19 +129,6 @@ class CFunctions:
         inputs = [f"const {t} {name}[{length}]" for name, length in routine.inputs]
         out = f"{t} {MEANING[routine.name][0]}[{max(len(routine.outputs), 1)}]"
         return f"void {self.name}_{routine.name}({', '.join([*inputs, out])})"
-
-    def _function_text(self, routine: Routine) -> str:
-        out = MEANING[routine.name][0]
-        lines = [f"{self.signature(routine)}\n{{"]
-        place = 0
-        for variable, text in statements(routine, self.language):
-            if variable:
-                lines.append(f"    const {self.precision} {variable} = {text};")
-            else:
-                lines.append(f"    {out}[{place}] = {text};")
-                place += 1
-        lines += [f"    (void){n};" for n, _ in routine.inputs if n not in routine.used_inputs]
-        return "\n".join([*lines, "}\n"])
 
 
 @dataclass(frozen=True, eq=False)

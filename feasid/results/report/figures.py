@@ -42,66 +42,7 @@ if TYPE_CHECKING:
 MAX_LINE_POINTS = 3000  #: Points drawn per line; longer logs are thinned, as no screen shows more.
 
 
-def torque_chart(fit: FittedModel, log: Any = None) -> Chart:
-    """Measured and predicted torque and their difference, joint by joint; see `Plots`."""
-    prediction = PredictedLog.from_fit(fit, log)
-    errors = (
-        fit.relative_error
-        if log is None
-        else errors_on_log(fit, select_recording(fit, log), fit.test_options())
-    )
-    step = max(1, prediction.motion.samples // MAX_LINE_POINTS)
-    panels = []
-    for k, name in enumerate(prediction.joints):
-        curves = []
-        if prediction.cutoff is not None:
-            curves = [
-                Series(run.t[::step], run.tau[::step, k], BLUE, "as logged", width=0.6, opacity=0.3)
-                for run in prediction.runs
-            ]
-        for t, measured, predicted in prediction.compared_torques:
-            for label, curve, color, width in (
-                ("measured", measured, BLUE, 1.8),
-                ("predicted", predicted, RED, 0.9),
-                ("difference", measured - predicted, GREY, 0.7),
-            ):
-                curves.append(Series(t[::step], curve[::step, k], color, label, width=width))
-        title = f"{name}   ({100 * errors[name]:.1f} %)"
-        panels.append(Panel(curves, title, "time [s]", "torque [N m], force [N]"))
-    joints = errors[list(prediction.joints)]
-    return Chart(
-        f"The model misses {100 * joints.max():.1f} % of the torque of {joints.idxmax()}, "
-        "the largest share of all joints",
-        "measured and predicted torque over time, and their difference; relative error "
-        + ", ".join(f"{n} {100 * e:.1f} %" for n, e in joints.items()),
-        panels,
-    )
-
-
 SPECTRUM_SAMPLES = 1024  #: Samples of a window of the spectrum.
-
-
-def spectra_chart(fit: FittedModel, log: Any = None) -> Chart:
-    """Spectra of measured and residual torque of the longest segment, joint by joint."""
-    from scipy.signal import welch
-
-    prediction = PredictedLog.from_fit(fit, log)
-    rate, cutoff = prediction.runs[0].rate, prediction.motion.cutoff
-    place = int(np.argmax([len(run) for run in prediction.runs]))
-    tau, residuals = prediction.runs[place].tau, prediction.residuals[place]
-    window, panels = min(SPECTRUM_SAMPLES, len(tau)), []
-    explained = np.inf  # frequency up to which most of the power is explained at every joint
-    for name, *signals in zip(prediction.joints, tau.T, residuals.T, strict=True):
-        f, powers = welch(np.array(signals), rate, nperseg=window)
-        f, powers = f[1:], np.maximum(powers[:, 1:], np.finfo(float).tiny)
-        missed = powers[1] > 0.5 * powers[0]
-        explained = min(explained, f[missed.argmax()] if missed.any() else f[-1])
-        curves = [Series(f, powers[0], BLUE, "measured"), Series(f, powers[1], RED, "residual")]
-        below, left = "frequency [Hz]; dashed: cut-off of the fit", "power density [(N m)\u00b2/Hz]"
-        lines = () if cutoff is None else ((0, cutoff, GREY),)
-        panels.append(Panel(curves, name, below, left, ("log", "log"), lines=lines))
-    title = f"Up to {explained:.2g} Hz the model explains most of the power at every joint"
-    return Chart(title, "spectra of measured and residual torque", panels)
 
 
 MAX_SCATTER_POINTS = 1500  #: Samples drawn per panel.
@@ -153,28 +94,6 @@ KINDS = {
     "ddq": "acceleration [rad/s\u00b2, m/s\u00b2]",
     "tau": "torque [N m, N]",
 }
-
-
-def excitation_chart(fit: FittedModel, log: Any = None) -> Chart:
-    """Positions, velocities, accelerations and torques with the description's limits."""
-    prediction = PredictedLog.from_fit(fit, log)
-    runs, joints = prediction.runs, prediction.joints
-    limits = {kind: np.full((2, len(joints)), np.nan) for kind in ("q", "dq", "tau")}
-    for body, rows in fit.description.moving_bodies:
-        if rows.stop - rows.start == 1:
-            at, j = body.limits, rows.start
-            limits["q"][:, j] = at.lower, at.upper
-            for kind, most in (("dq", at.velocity), ("tau", at.effort)):
-                limits[kind][:, j] = (np.nan, np.nan) if most is None else (-most, most)
-    step = max(1, prediction.motion.samples // MAX_LINE_POINTS)
-    fastest = np.max([np.abs(run.dq).max(axis=0) for run in runs], axis=0)
-    slow = int(fastest.argmin())
-    return motion_chart(
-        f"{joints[slow]} moves least: at most {fastest[slow]:.2g} rad/s or m/s",
-        joints,
-        {KINDS[k]: [(run.t[::step], getattr(run, k)[::step]) for run in runs] for k in KINDS},
-        {KINDS[kind]: edges for kind, edges in limits.items()},
-    )
 
 
 LINEAR_DEVIATIONS = 3.0  #: Deviations up to which the axis is linear; beyond it is logarithmic.
@@ -312,11 +231,66 @@ class Plots:
         As the fit compares them: behind the same low-pass. The torque as it was logged is paler.
         Figure 6 of Sousa and Cortesao (2014).
         """
-        return draw(torque_chart(self.fit, log))
+        prediction = PredictedLog.from_fit(self.fit, log)
+        errors = (
+            self.fit.relative_error
+            if log is None
+            else errors_on_log(self.fit, select_recording(self.fit, log), self.fit.test_options())
+        )
+        step = max(1, prediction.motion.samples // MAX_LINE_POINTS)
+        panels = []
+        for k, name in enumerate(prediction.joints):
+            curves = []
+            if prediction.cutoff is not None:
+                curves = [
+                    Series(
+                        run.t[::step], run.tau[::step, k], BLUE, "as logged", width=0.6, opacity=0.3
+                    )
+                    for run in prediction.runs
+                ]
+            for t, measured, predicted in prediction.compared_torques:
+                for label, curve, color, width in (
+                    ("measured", measured, BLUE, 1.8),
+                    ("predicted", predicted, RED, 0.9),
+                    ("difference", measured - predicted, GREY, 0.7),
+                ):
+                    curves.append(Series(t[::step], curve[::step, k], color, label, width=width))
+            title = f"{name}   ({100 * errors[name]:.1f} %)"
+            panels.append(Panel(curves, title, "time [s]", "torque [N m], force [N]"))
+        joints = errors[list(prediction.joints)]
+        chart = Chart(
+            f"The model misses {100 * joints.max():.1f} % of the torque of {joints.idxmax()}, "
+            "the largest share of all joints",
+            "measured and predicted torque over time, and their difference; relative error "
+            + ", ".join(f"{n} {100 * e:.1f} %" for n, e in joints.items()),
+            panels,
+        )
+        return draw(chart)
 
     def spectra(self, log: Any = None) -> Figure:
         """Spectra of measured and residual torque per joint: where motion ends and noise starts."""
-        return draw(spectra_chart(self.fit, log))
+        from scipy.signal import welch
+
+        prediction = PredictedLog.from_fit(self.fit, log)
+        rate, cutoff = prediction.runs[0].rate, prediction.motion.cutoff
+        place = int(np.argmax([len(run) for run in prediction.runs]))
+        tau, residuals = prediction.runs[place].tau, prediction.residuals[place]
+        window, panels = min(SPECTRUM_SAMPLES, len(tau)), []
+        explained = np.inf  # frequency up to which most of the power is explained at every joint
+        for name, *signals in zip(prediction.joints, tau.T, residuals.T, strict=True):
+            f, powers = welch(np.array(signals), rate, nperseg=window)
+            f, powers = f[1:], np.maximum(powers[:, 1:], np.finfo(float).tiny)
+            missed = powers[1] > 0.5 * powers[0]
+            explained = min(explained, f[missed.argmax()] if missed.any() else f[-1])
+            curves = [Series(f, powers[0], BLUE, "measured"), Series(f, powers[1], RED, "residual")]
+            below, left = (
+                "frequency [Hz]; dashed: cut-off of the fit",
+                "power density [(N m)\u00b2/Hz]",
+            )
+            lines = () if cutoff is None else ((0, cutoff, GREY),)
+            panels.append(Panel(curves, name, below, left, ("log", "log"), lines=lines))
+        title = f"Up to {explained:.2g} Hz the model explains most of the power at every joint"
+        return draw(Chart(title, "spectra of measured and residual torque", panels))
 
     def friction(self, log: Any = None) -> Figure:
         """Torque that rigid bodies do not explain, over velocity and load, with the fitted law.
@@ -329,7 +303,25 @@ class Plots:
 
     def excitation(self, log: Any = None) -> Figure:
         """Positions, velocities, accelerations and torques with the description's limits."""
-        return draw(excitation_chart(self.fit, log))
+        prediction = PredictedLog.from_fit(self.fit, log)
+        runs, joints = prediction.runs, prediction.joints
+        limits = {kind: np.full((2, len(joints)), np.nan) for kind in ("q", "dq", "tau")}
+        for body, rows in self.fit.description.moving_bodies:
+            if rows.stop - rows.start == 1:
+                at, j = body.limits, rows.start
+                limits["q"][:, j] = at.lower, at.upper
+                for kind, most in (("dq", at.velocity), ("tau", at.effort)):
+                    limits[kind][:, j] = (np.nan, np.nan) if most is None else (-most, most)
+        step = max(1, prediction.motion.samples // MAX_LINE_POINTS)
+        fastest = np.max([np.abs(run.dq).max(axis=0) for run in runs], axis=0)
+        slow = int(fastest.argmin())
+        chart = motion_chart(
+            f"{joints[slow]} moves least: at most {fastest[slow]:.2g} rad/s or m/s",
+            joints,
+            {KINDS[k]: [(run.t[::step], getattr(run, k)[::step]) for run in runs] for k in KINDS},
+            {KINDS[kind]: edges for kind, edges in limits.items()},
+        )
+        return draw(chart)
 
     def parameters(self) -> Figure:
         """Base parameters with intervals, against the description and unconstrained least squares.

@@ -85,19 +85,15 @@ def build_robot(
         source=replace(source, notes=(*source.notes, *notes)),
         fixed=tuple(tree.members[None]),
     )
-    return _add_constraints(_with_weightless_motors(robot), description)
-
-
-def _with_weightless_motors(robot: Robot) -> Robot:
-    """The robot with motors of elastic joints that have no mass but that which programs need."""
-    light = {b.joint for b in robot.bodies if b.inertial is not None and b.inertial[9] <= LIGHTEST}
+    # Motors of elastic joints have no mass but that which programs need.
+    light = {b.joint for b in bodies if b.inertial is not None and b.inertial[9] <= LIGHTEST}
     motors = light & {*robot.elastic.values()}
-    bodies = tuple(
-        replace(b, inertial=None, members=(), massless=True) if b.joint in motors else b
-        for b in robot.bodies
-    )
     passive = tuple(link for link, motor in robot.elastic.items() if motor in motors)
-    return replace(robot, bodies=bodies, passive=passive)
+    bodies = [
+        replace(b, inertial=None, members=(), massless=True) if b.joint in motors else b
+        for b in bodies
+    ]
+    return _add_constraints(replace(robot, bodies=tuple(bodies), passive=passive), description)
 
 
 def _has_floating_base(description: Description, asked: bool | None, notes: list[str]) -> bool:

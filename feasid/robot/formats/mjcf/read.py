@@ -497,7 +497,17 @@ class _MjcfReader:
     def bond(self, element: Element, values: dict[str, str]) -> Iterator[Bond]:
         name = values.get("name") or f"{element.tag} on line {element.line}"
         if element.tag == "joint":
-            yield from self.joint_bond(element, name, values)
+            if "joint1" not in values:
+                self.files.fail("<joint> of <equality> lacks 'joint1'", element, "joint1")
+            count = len(values.get("polycoef", "").split())
+            numbers = self.parse_numbers(element, "polycoef", count, values)
+            factors = [n.value for n in numbers] or [0.0, 1.0]
+            if any(factors[LINEAR:]):
+                text = f"equality {name!r} is not linear: polycoef={values['polycoef']}"
+                self.add_unmodelled_effect("equality", element, text)
+                return
+            a0, a1 = [*factors, 0.0][:LINEAR]
+            yield Bond("joint", name, values["joint1"], values.get("joint2", ""), (a0, a1))
         elif element.tag not in ("connect", "weld") or "site1" in values:
             sites = "sites, which only MuJoCo's compiler places"
             what = sites if "site1" in values else element.tag
@@ -522,16 +532,3 @@ class _MjcfReader:
             return Bond(kind, name, *bodies, second_point=second)
         turn, first = from_quaternion(pose[3:]), pose[:3]  # the anchor's place
         return Bond(kind, name, *bodies, first_point=first, second_point=second, turn=turn)
-
-    def joint_bond(self, element: Element, name: str, values: dict[str, str]) -> Iterator[Bond]:
-        if "joint1" not in values:
-            self.files.fail("<joint> of <equality> lacks 'joint1'", element, "joint1")
-        count = len(values.get("polycoef", "").split())
-        numbers = self.parse_numbers(element, "polycoef", count, values)
-        factors = [n.value for n in numbers] or [0.0, 1.0]
-        if any(factors[LINEAR:]):
-            text = f"equality {name!r} is not linear: polycoef={values['polycoef']}"
-            self.add_unmodelled_effect("equality", element, text)
-            return
-        a0, a1 = [*factors, 0.0][:LINEAR]
-        yield Bond("joint", name, values["joint1"], values.get("joint2", ""), (a0, a1))
