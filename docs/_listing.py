@@ -86,7 +86,7 @@ class CommandList(Directive):
         out = []
         for name, line in COMMANDS.items():
             command = load_command(name)
-            parser = Parser(prog=f"feasid {name}", description=command.description)
+            parser = Parser(prog=f"feasid {name}", description=command.run.__doc__)
             command.add_arguments(parser)
             section = nodes.section(ids=[f"command-{name}"])
             section += nodes.title(text=f"feasid {name}")

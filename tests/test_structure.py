@@ -27,6 +27,7 @@ LAZY = {
     "feasid.identification.uncertainty.ranges": "regions and their proofs, when asked for",
     "feasid.applications.online.problem": "corrections, when a description cannot exist",
     "feasid.results.fit": "what writes, draws, samples and saves, when it is asked for",
+    "feasid.options.spelling": "the tables, where a message is spelled",
     "feasid.applications.load": "what a file turns out to hold",
 }
 """Modules that import ours inside functions, and why; besides them only the command line."""

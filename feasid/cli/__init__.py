@@ -1,8 +1,8 @@
 """The command line: thin commands over the library.
 
-A command is a function ``run(arguments)``, which prints sentences and returns the exit status with
-the data of ``--json``; `feasid.cli.options.takes` notes its arguments. Only that command's module
-is imported, so that ``feasid check`` starts without solvers or pandas.
+A-COMMAND is a function ``run_a_command(arguments)``, which prints sentences and returns the exit
+status with the data of ``--json``; `feasid.cli.options.takes` notes its arguments. Only that
+command's module is imported, so that ``feasid check`` starts without solvers or pandas.
 """
 
 from __future__ import annotations
@@ -66,17 +66,11 @@ GROUPS = {
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 SHARED_MODULES = {
-    **dict.fromkeys(("check", "compare"), "check"),
-    **dict.fromkeys(("payload", "torque-constants"), "loads"),
-    **dict.fromkeys(("diagnose", "reduce", "replay"), "logs"),
-    **dict.fromkeys(("fleet", "store"), "fleet"),
-    **dict.fromkeys(("explain", "completion"), "explain"),
-    **dict.fromkeys(
-        ("show", "errors", "predict", "simulate", "ranges", "report", "sample", "export"),
-        "saved_fits",
-    ),
-}
-"""Modules of several commands, in which ``run_a_name`` runs A-NAME."""
+    "check": "check compare", "loads": "payload torque-constants", "logs": "diagnose reduce replay",
+    "fleet": "fleet store", "explain": "explain completion",
+    "saved_fits": "show errors predict simulate ranges report sample export",
+}  # fmt: skip
+"""Modules of several commands; any other command has a module of its name."""
 
 Answer: TypeAlias = tuple[int, Callable[[], Mapping[str, Any]]]
 """Exit status of a command, and what makes the data that ``--json`` prints."""
@@ -86,10 +80,9 @@ ENDINGS = [s for s in signal.Signals if s.name in ("SIGHUP", "SIGTERM")]  #: As 
 
 
 class Command(NamedTuple):
-    """One command: its purpose, and the function that runs it."""
+    """One command, and the function that runs it, whose docstring says what it does."""
 
     name: str
-    description: str | None
     run: Callable[[Any], Answer]
 
     def add_arguments(self, parser: Any) -> None:
@@ -104,11 +97,9 @@ class Command(NamedTuple):
 def load_command(name: str) -> Command:
     """Import the module of a command."""
     word = name.replace("-", "_")
-    module = import_module(f"feasid.cli.{SHARED_MODULES.get(name, word)}")
-    if name not in SHARED_MODULES:
-        return Command(name, module.__doc__, module.run)
-    run = getattr(module, f"run_{word}")
-    return Command(name, run.__doc__, run)
+    shared = (module for module, names in SHARED_MODULES.items() if name in names.split())
+    module = import_module(f"feasid.cli.{next(shared, word)}")
+    return Command(name, getattr(module, f"run_{word}"))
 
 
 class Terminated(KeyboardInterrupt):
@@ -141,7 +132,7 @@ def _run_command(argv: list[str], written: Journal) -> int:
         sys.stdout.flush()
         return status
     except (FeasidError, MemoryError) as error:
-        from feasid.cli.output import spell_error
+        from feasid.options.spelling import spell_error
 
         print("feasid: error:", spell_error(str(error) or "no memory", argv), file=sys.stderr)
         # The outputs of a command appear together or not at all.
@@ -203,7 +194,7 @@ def _dispatch(argv: list[str]) -> int:
     command = load_command(name)
     from feasid.cli.options import Parser
 
-    parser = Parser(prog=f"feasid {name}", description=command.description)
+    parser = Parser(prog=f"feasid {name}", description=command.run.__doc__)
     command.add_arguments(parser)
     arguments = parser.parse_args(argv[1:])
     arguments.typed = shlex.join(["feasid", *argv])

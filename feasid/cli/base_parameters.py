@@ -1,7 +1,4 @@
-"""Which parameter combinations of a robot can be identified, from its geometry alone.
-
-With --experiment and --for: what one experiment leaves unknown that a use of the model needs.
-"""
+"""The command ``base-parameters``."""
 
 from __future__ import annotations
 
@@ -10,10 +7,10 @@ from textwrap import fill
 
 from feasid.cli import Answer
 from feasid.cli.options import flag, takes, word
-from feasid.cli.output import spell_as_arguments
 from feasid.cli.robot import LOAD, read_robot
 from feasid.cli.signatures import parameters_of
 from feasid.core.errors import InputError
+from feasid.options.spelling import spell_as_arguments
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.parameters.identifiability.experiment import Experiment
 from feasid.parameters.identifiability.views import as_csv, as_dict, as_latex
@@ -48,8 +45,11 @@ GEOMETRY = "floating lock gravity"
     word("--for", "WORD", "describe the use of the model, in the same words", nargs="+",
          dest="use"),
 )  # fmt: skip
-def run(arguments: argparse.Namespace) -> Answer:
-    """Print the base parameters."""
+def run_base_parameters(arguments: argparse.Namespace) -> Answer:
+    """Which parameter combinations of a robot can be identified, from its geometry alone.
+
+    With --experiment and --for: what one experiment leaves unknown that a use of the model needs.
+    """
     if arguments.no_gravity:
         arguments.gravity = ["0,0,0"]
     robot = read_robot(arguments, GEOMETRY)

@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from feasid import __version__
 from feasid.applications.inspection import file_check as reports
@@ -24,9 +24,6 @@ from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import FeasidError, InputError
 from feasid.core.files import check_outputs
 from feasid.core.progress import step
-
-if TYPE_CHECKING:
-    from feasid.robot.description import Robot
 
 WORST = ("error", INFEASIBLE, INCONCLUSIVE)
 
@@ -72,10 +69,11 @@ def run_check(arguments: argparse.Namespace) -> Answer:
         from feasid.applications.inspection.check_page import write_check_page
 
         write_check_page(results, arguments.report, overwrite=arguments.overwrite)
+    findings = (finding for path, result in results for finding in reports.findings(result, path))
     if arguments.format == "sarif":
-        print(json.dumps(reports.sarif_log(_findings(results), __version__), indent=2))
+        print(json.dumps(reports.sarif_log(findings, __version__), indent=2))
     elif arguments.format == "github":
-        print("".join(f"{line}\n" for line in reports.github_commands(_findings(results))), end="")
+        print("".join(f"{line}\n" for line in reports.github_commands(findings)), end="")
     elif arguments.format == "text" and not arguments.json:
         _print_text(results, arguments)
     statuses = {_status_word(result, arguments) for _, result in results}
@@ -170,7 +168,7 @@ def _print_text(results: Results, arguments: argparse.Namespace) -> None:
             print(f"{start}{result}", file=sys.stderr)
         elif status in WORST or not arguments.quiet:
             headline, *others = reports.report_lines(result, arguments.verbose)
-            reduced = _describe_lost_freedom(path, result)
+            reduced = reports.describe_lost_freedom(result)
             print("\n".join([headline, *([f"  {reduced}"] if reduced else []), *others]))
             if arguments.control:
                 verdict = _check_whole_robot(path)
@@ -187,7 +185,7 @@ def _file_as_data(path: str, result: FileCheck | FeasidError, control: bool) -> 
     if isinstance(result, FeasidError):
         place = {k: v for k, v in result.data.items() if k in ("line", "column")}
         return {"path": path, "status": "error", "error": str(result), **place}
-    data = {**result.to_dict(), "reduction": _describe_lost_freedom(path, result)}
+    data = {**result.to_dict(), "reduction": reports.describe_lost_freedom(result)}
     if control:
         robot = _check_whole_robot(path)
         failure = isinstance(robot, FeasidError)
@@ -195,45 +193,14 @@ def _file_as_data(path: str, result: FileCheck | FeasidError, control: bool) -> 
     return data
 
 
-def _describe_lost_freedom(path: str, report: FileCheck) -> str:
-    """Freedom or bodies that the robot lacks; empty if no robot can be built from the file.
-
-    A robot is only built if joints are tied, a moving body has no mass, or another file may add
-    something.
-    """
-    weighed = all(any(link.mass for link in group.body.links) for group in report.bodies)
-    if weighed and not report.description.bonds and not glob.glob(f"{glob.escape(path)}.*.json"):
-        return ""
-    try:
-        return _load_bodies(path).constraint_summary
-    except FeasidError:
-        return ""
-
-
 def _check_whole_robot(path: str) -> Any:
     """The mass matrix and base parameters of a file's robot, or why they are not judged."""
     from feasid.applications.inspection.whole_robot import check_whole_robot
 
     try:
-        return check_whole_robot(_load_bodies(path))
+        return check_whole_robot(reports.load_bodies(path))
     except FeasidError as error:
         return error
-
-
-def _load_bodies(path: str) -> Robot:
-    """The robot of a file, whatever acts on its joints."""
-    from feasid.robot.formats.load import load_robot
-    from feasid.robot.formats.terms import EFFECTS
-
-    return load_robot(path, ignore=EFFECTS)
-
-
-def _findings(results: Results) -> Iterable[reports.Finding]:
-    for path, result in results:
-        if isinstance(result, FeasidError):
-            yield reports.finding_of_error(result, path)
-        else:
-            yield from reports.findings(result)
 
 
 COMPARE = "applications.inspection.comparison:compare"

@@ -1,4 +1,4 @@
-"""Design a motion whose log is worth fitting."""
+"""The command ``excite``."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ SHOWN = (
     word("--ignore", "LINK,LINK", "links that may touch", action="append"),
     word("--given", "REDUCED", "logs that you already have", nargs="+", default=[]),
 )  # fmt: skip
-def run(arguments: argparse.Namespace) -> Answer:
-    """Search, print the certificate and write the files."""
+def run_excite(arguments: argparse.Namespace) -> Answer:
+    """Design a motion whose log is worth fitting."""
     from feasid.applications.excitation.excite import excite
     from feasid.cli.robot import read_robot
     from feasid.identification.regression.triangle import Reduced

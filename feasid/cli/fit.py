@@ -1,4 +1,4 @@
-"""Identify a robot's dynamic parameters from logs, feasibly, and write them back."""
+"""The command ``fit``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.cli import Answer
 from feasid.cli.beta import save_certificate
-from feasid.cli.options import argument_name, flag, options_of, read_options, takes, word
-from feasid.cli.output import errors_as_data, fit_as_data, print_display, spell_as_arguments
+from feasid.cli.options import flag, options_of, read_options, takes, word
+from feasid.cli.output import fit_as_data, print_display
 from feasid.cli.robot import ROBOT, read_robot
 from feasid.cli.saved_fits import ranges_as_data
 from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError, require
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.core.progress import step
+from feasid.options.spelling import argument_name, spell_as_arguments
 from feasid.options.tables import FitOptions
 from feasid.robot.formats.sidecar import sidecar_path
 
@@ -68,8 +69,8 @@ NOTHING_WRITTEN = (
     flag("--force", "write the model even if it is useless"),
     options_of(FitOptions, FREQUENT),
 )  # fmt: skip
-def run(arguments: argparse.Namespace) -> Answer:
-    """Fit, print the summary, write the outputs; status 5 for a useless fit."""
+def run_fit(arguments: argparse.Namespace) -> Answer:
+    """Identify a robot's dynamic parameters from logs, feasibly, and write them back."""
     logs, without = arguments.logs, arguments.without or ()
     for name in without:
         if not any(name in (log, Path(log).name) for log in logs):
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 
     def data() -> dict[str, Any]:
         answer = fit_as_data(result)
-        answer["errors"] |= {} if errors is None else {"test": errors_as_data(errors)}
+        answer["errors"] |= {} if errors is None else {"test": errors.to_dict()}
         answer["quality"] = {"level": result.quality.level, "reasons": result.quality.reasons}
         answer["uses"] = result.uses.reset_index().to_dict("records")
         return answer | ({"ranges": ranges_as_data(result.ranges())} if arguments.ranges else {})

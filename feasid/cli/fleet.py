@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from feasid.cli import Answer
 from feasid.cli.options import flag, options_of, read_options, takes, word
@@ -29,19 +28,14 @@ def run_fleet(arguments: argparse.Namespace) -> Answer:
 
     Every folder in FOLDER holds the logs of one robot; a file is the only log of one.
     """
-    folder, logs = Path(arguments.folder), {}  # logs by the name of their folder, or of the file
-    if not folder.is_dir():
-        raise InputError(f"{folder} is no folder: it holds one folder of logs for each robot")
-    for path in sorted(p for p in folder.iterdir() if not p.name.startswith(".")):
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-        logs[path.name if path.is_dir() else path.stem] = [str(f) for f in files]
+    from feasid.applications.fleet.fleet import fit_fleet, logs_by_robot
+
+    logs = logs_by_robot(arguments.folder)
     outputs = {"--save": arguments.save, "--report": arguments.report}
     inputs = [path for paths in logs.values() for path in paths]
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, FitOptions, "feasid fleet")
     robot = read_robot(arguments)
-    from feasid.applications.fleet.fleet import fit_fleet
-
     fleet = fit_fleet(logs, robot, **options)
     print_display(fleet.display())
     print(f"\n{fleet.table.to_string(float_format='{:.3g}'.format)}")

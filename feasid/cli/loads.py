@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import suppress
 from typing import Any
 
 from feasid.cli import Answer
-from feasid.cli.options import as_arguments, flag, options_of, read_options, takes, word
-from feasid.cli.output import spell_as_arguments
+from feasid.cli.options import flag, options_of, read_options, takes, word
 from feasid.cli.robot import ROBOT, read_robot
 from feasid.cli.signatures import parameters_of, read_parameters
-from feasid.core.arguments import array, number
-from feasid.core.arrays import Array
 from feasid.core.errors import InputError
-from feasid.core.files import check_outputs, read_whole, write_atomically
+from feasid.core.files import check_outputs, write_atomically
 from feasid.core.notes import as_json
+from feasid.options.spelling import as_arguments, spell_as_arguments
 from feasid.options.tables import LoadOptions, LogOptions
-from feasid.robot.inertia import from_mass_com_inertia
 
 WRIST = "applications.loads.wrist:payload_from_wrench"
 
@@ -47,7 +43,7 @@ def run_payload(arguments: argparse.Namespace) -> Answer:
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, LoadOptions, "feasid payload")
     from feasid.applications.loads.controllers import require_maker
-    from feasid.applications.loads.payload import payload
+    from feasid.applications.loads.payload import load_as_data, payload
     from feasid.applications.loads.wrist import payload_from_wrench
     from feasid.identification.regression.reduce import open_sources
     from feasid.options.complete import check_options
@@ -66,9 +62,7 @@ def run_payload(arguments: argparse.Namespace) -> Answer:
     else:
         logs = open_sources(arguments.loaded), open_sources(arguments.without)
         load = payload(*logs, robot, body=arguments.body, **options)
-    values = {name: getattr(load, name) for name in FOUND}
-    if load.sensor is not None:
-        values["sensor"] = vars(load.sensor)
+    values = load_as_data(load)
     print(load)  # also where a controller does not get it
     if arguments.controller:
         converted = load.to(arguments.controller, force=arguments.force)
@@ -76,16 +70,6 @@ def run_payload(arguments: argparse.Namespace) -> Answer:
         print(converted)
     _write_json(arguments, values)
     return 0, lambda: values
-
-
-FOUND = (
-    *("body", "mass", "centre", "inertia", "mass_std", "centre_std", "inertia_std", "residual"),
-    *("level", "reasons"),
-)
-"""What the output of ``feasid payload`` has of a load, by its attributes."""
-
-LOAD = {"mass": number(), "centre": array(3), "inertia": array(3, 3)}
-"""What a file has of a load."""
 
 
 @takes(
@@ -109,14 +93,14 @@ def run_torque_constants(arguments: argparse.Namespace) -> Answer:
     inputs = [*arguments.logs, *(arguments.loaded or ()), arguments.load, arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, LoadOptions, "feasid torque-constants")
-    load, body = _read_load(arguments.load) if arguments.load else (None, None)
+    from feasid.applications.loads.torque_constants import read_load, torque_constants
+    from feasid.identification.regression.reduce import open_sources
+
+    load, body = read_load(arguments.load) if arguments.load else (None, None)
     if arguments.body and body and body != arguments.body:
         raise InputError(
             f"{arguments.load} describes a load at {body!r}, not --body {arguments.body!r}"
         )
-    from feasid.applications.loads.torque_constants import torque_constants
-    from feasid.identification.regression.reduce import open_sources
-
     robot = read_robot(arguments)
     estimate = torque_constants(
         open_sources(arguments.logs),
@@ -144,21 +128,3 @@ def _write_json(arguments: argparse.Namespace, values: Any) -> None:
         text = json.dumps(as_json(values), indent=1).encode()
         write_atomically(arguments.out, text, overwrite=arguments.overwrite)
         print(f"wrote {arguments.out}")
-
-
-def _read_load(path: str) -> tuple[Array | float, str | None]:
-    """A mass, or the ten parameters of the load in a file, and the body in whose frame they are.
-
-    Raises InputError: names the file and what it lacks.
-    """
-    with suppress(ValueError):
-        return float(path.removesuffix("kg")), None
-    content = read_whole(path)
-    try:
-        data: Any = json.loads(content)
-        parts = {key: data[key] for key in LOAD}
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: a load is JSON with {', '.join(LOAD)}") from error
-    load = [LOAD[key].convert_argument(f"{path}: {key}", part) for key, part in parts.items()]
-    body = data.get("body")
-    return from_mass_com_inertia(*load), None if body is None else str(body)

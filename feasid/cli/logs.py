@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from feasid.cli import Answer
-from feasid.cli.options import as_arguments, flag, options_of, read_options, takes, word
-from feasid.cli.output import check_picture, spell_as_arguments, write_picture
+from feasid.cli.options import flag, options_of, read_options, takes, word
+from feasid.cli.output import check_picture, write_picture
 from feasid.cli.robot import ROBOT, read_robot, robot_words
 from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError, LogError
-from feasid.core.files import check_outputs, check_writable, is_folder, is_regular
+from feasid.core.files import check_outputs, check_writable, is_regular
 from feasid.options.complete import select_options
+from feasid.options.spelling import as_arguments, spell_as_arguments
 from feasid.options.tables import DiagnoseOptions, ReadOptions, ReduceOptions, ReplayOptions
 from feasid.robot.formats.fit_robot import with_drive_options
 
@@ -79,9 +78,9 @@ def run_reduce(arguments: argparse.Namespace) -> Answer:
     check_outputs({"--out": arguments.out}, inputs, overwrite=replaces)
     options = read_options(arguments, ReduceOptions, "feasid reduce")
     robot = read_robot(arguments)
-    from feasid.identification.regression.reduce import reduce
+    from feasid.identification.regression.parallel import checkpoint_folder
+    from feasid.identification.regression.reduce import logs_not_in, reduce
     from feasid.identification.regression.triangle import Reduced
-    from feasid.logs.recording import Recording, content_digest
 
     parts: list[Any] = list(arguments.logs)
     if arguments.resume and is_regular(arguments.out):
@@ -92,11 +91,15 @@ def run_reduce(arguments: argparse.Namespace) -> Answer:
                 "of its logs: reduce them again, with --overwrite instead of --resume",
                 path=arguments.out,
             )
-        there = [p for p in arguments.logs if is_regular(p) or is_folder(p)]
-        known = {p for p in there if content_digest(Recording(p)) in so_far.digests}
-        parts = [so_far, *(p for p in arguments.logs if p not in known)]
+        parts = [so_far, *logs_not_in(so_far, arguments.logs)]
     failed: tuple[Any, ...] = ()
-    with _checkpoints(arguments) as folder:
+    place = Path(f"{arguments.out}.parts")
+
+    def report_kept(count: int) -> None:
+        text = f"{count} finished log(s) are kept in {place}; the same command continues from there"
+        print(f"\nfeasid: {text} with --resume", file=sys.stderr)
+
+    with checkpoint_folder(place, fresh=not arguments.resume, report=report_kept) as folder:
         try:
             workers = read_parameters(arguments, REDUCE, "workers")
             total = reduce(parts, robot, checkpoints=folder, **workers, **options)
@@ -117,29 +120,6 @@ def run_reduce(arguments: argparse.Namespace) -> Answer:
         "notes": [str(n) for n in total.notes],
         "left_out": {str(f.log): f.message for f in failed},
     }
-
-
-@contextmanager
-def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
-    """A folder next to the output, removed after success and kept after an interruption."""
-    from feasid.identification.regression.parallel import (
-        count_checkpoints,
-        make_checkpoint_folder,
-        remove_checkpoints,
-    )
-
-    folder = Path(f"{arguments.out}.parts")
-    make_checkpoint_folder(folder, fresh=not arguments.resume)
-    try:
-        yield folder
-    except BaseException:
-        if count := count_checkpoints(folder):
-            text = f"{count} finished log(s) are kept in {folder}; the same command continues from"
-            print(f"\nfeasid: {text} there with --resume", file=sys.stderr)
-        else:
-            remove_checkpoints(folder)
-        raise
-    remove_checkpoints(folder)
 
 
 @takes(

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from feasid.core.errors import InputError, did_you_mean
 from feasid.core.files import read_whole
 from feasid.options.option import NONE, Option
+from feasid.options.spelling import argument_name
 
 MAX_MATRIX_FILE_BYTES = 2**20  #: Bytes of a text file with a transmission matrix.
 NO_TERMINAL = 80  #: Columns of help that no terminal shows.
@@ -139,11 +140,6 @@ def options_of(options: type, frequent: Sequence[str] = ()) -> Part:
     return add
 
 
-def argument_name(name: str) -> str:
-    """An option as it is typed."""
-    return f"--{name.strip('_').replace('_', '-')}"
-
-
 def add_option(parser: Any, name: str, option: Option, dest: str) -> None:
     """The argument of one option; a flag that is off needs no word."""
     unit = f" [{option.unit}]" if option.unit else ""
@@ -217,31 +213,3 @@ def parse_argument(label: str, option: Option, text: str | list[str]) -> Any:
     if all(isinstance(value, Mapping) for value in values):
         return {key: item for value in values for key, item in value.items()}
     return values[-1]
-
-
-def as_arguments(options: Mapping[str, Any]) -> str:
-    """Options as words of a shell command."""
-    words = []
-    for name, value in options.items():
-        if isinstance(value, bool):
-            text = "yes" if value else "no"
-        else:
-            text = value if isinstance(value, str) else _as_list(value)
-        words.append(f"{argument_name(name)} {shlex.quote(text)}")
-    return " ".join(words)
-
-
-def _as_list(value: Any) -> str:
-    """Names as ``a,b``, plain entries as ``a=1,b=2``, anything else as JSON."""
-    entries = [*value.items()] if isinstance(value, Mapping) else []
-    flat = [*(str(k) for k, _ in entries), *(v for _, v in entries)]
-    if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
-        flat = [*value]
-    simple = all(isinstance(v, str | int | float) and not LISTED.search(str(v)) for v in flat)
-    if not (flat and simple):
-        return json.dumps(value, default=lambda x: x.tolist() if hasattr(x, "tolist") else list(x))
-    return ",".join(f"{k}={v}" for k, v in entries) if entries else ",".join(flat)
-
-
-LISTED = re.compile(r"""[,=\[\]"'\s]|^$|^none$""")
-"""Characters that a name or a value in a comma list must not have."""

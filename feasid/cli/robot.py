@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from feasid.cli.options import Part, argument_name, word
+from feasid.cli.options import Part, word
 from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError
+from feasid.options.spelling import ROBOT_NAMES, argument_name
 
 if TYPE_CHECKING:
     from feasid.robot.description import Robot
 
 LOAD = "robot.formats.load:load_robot"
 
-NAMES = "floating lock gravity ignore use_mujoco model sidecar"
+NAMES = " ".join(ROBOT_NAMES)
 
 
 def robot_arguments(text: str, required: bool = False) -> tuple[Part, ...]:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli import Answer
-from feasid.cli.options import argument_name, flag, options_of, read_options, takes, word
-from feasid.cli.output import errors_as_data, fit_as_data, print_display, spell_as_arguments
+from feasid.cli.options import flag, options_of, read_options, takes, word
+from feasid.cli.output import fit_as_data, print_display
 from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, with_ending, write_atomically
+from feasid.options.spelling import argument_name, spell_as_arguments
 from feasid.options.tables import RangeOptions
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def run_errors(arguments: argparse.Namespace) -> Answer:
 
         compared, notes = compare_sources(model, open_sources(arguments.logs))
         print("\n".join(["", *([] if compared is None else [str(compared)]), *map(str, notes)]))
-    return 0, lambda: {"errors": {log: errors_as_data(e) for log, e in errors_by_log.items()}}
+    return 0, lambda: {"errors": {log: e.to_dict() for log, e in errors_by_log.items()}}
 
 
 @takes(

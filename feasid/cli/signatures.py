@@ -14,9 +14,10 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from feasid.cli.options import Part, add_option, argument_name, parse_argument
+from feasid.cli.options import Part, add_option, parse_argument
 from feasid.core.kinds import AnnotationNames
 from feasid.options.option import Option
+from feasid.options.spelling import argument_name
 
 ENTRY = re.compile(r"^(\w[\w, ]*) : (.*)\n((?:    .*\n)*)", re.M)
 """Parameters in a docstring in the style of NumPy: names, type and text."""

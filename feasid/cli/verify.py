@@ -1,36 +1,25 @@
-"""Check certificate files in exact rational arithmetic, without any solver.
-
-With --robot also whether a certificate is about that robot: with --beta about these base
-parameters, with --log about the fit of that log with the options given, else about the values in
-the robot's own file. Its statement is computed again from these and from the limits named here; a
-file with anything else is rejected. Exit status: 0 every certificate holds, 1 one does not, 2 a
-file cannot be read.
-"""
+"""The command ``verify``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import nullcontext, redirect_stdout
 from io import StringIO
 from typing import Any
 
-import numpy as np
-
 from feasid import certificate
 from feasid.cli import Answer, beta
-from feasid.cli.options import argument_name, options_of, read_options, takes, word
+from feasid.cli.options import options_of, read_options, takes, word
 from feasid.cli.robot import read_robot, refuse_robot, robot_arguments
 from feasid.core.errors import CertificateError, InputError
 from feasid.core.files import open_for_reading
 from feasid.options.complete import select_options
-from feasid.options.tables import BoundOptions, FitOptions, SetOptions
-from feasid.parameters.feasibility.check import check_base_values, feasible_set_from_options
+from feasid.options.spelling import argument_name
+from feasid.options.tables import FitOptions, SetOptions
 from feasid.parameters.feasibility.proof.binding import HeldStatement, bind
 from feasid.parameters.feasibility.proof.claim import Certificate
-from feasid.parameters.feasibility.proof.question import ExactData, Question
-from feasid.robot.description import Robot
 
 
 @takes(
@@ -41,8 +30,15 @@ from feasid.robot.description import Robot
     word("--margin", "NUMBER", "absolute margin that was asked for, SI", type=float),
     options_of(FitOptions),
 )
-def run(arguments: argparse.Namespace) -> Answer:
-    """Check the files."""
+def run_verify(arguments: argparse.Namespace) -> Answer:
+    """Check certificate files in exact rational arithmetic, without any solver.
+
+    With --robot also whether a certificate is about that robot: with --beta about these base
+    parameters, with --log about the fit of that log with the options given, else about the values
+    in the robot's own file. Its statement is computed again from these and from the limits named
+    here; a file with anything else is rejected. Exit status: 0 every certificate holds, 1 one does
+    not, 2 a file cannot be read.
+    """
     options = read_options(arguments, FitOptions, "feasid verify")
     # Arguments that have no effect without others.
     for name in ("log", "beta"):
@@ -98,54 +94,18 @@ def _check_proofs(arguments: argparse.Namespace, options: dict[str, Any]) -> int
 
 def _held_statements(
     arguments: argparse.Namespace, options: dict[str, Any]
-) -> Iterator[HeldStatement]:
+) -> Iterable[HeldStatement]:
     """The statements that certificates make about the robot, log or values in the arguments."""
+    from feasid.applications.inspection import statements
+
+    margin = arguments.margin or 0.0
+    if arguments.beta:
+        values, base = beta.read_values_and_base(arguments)
+        about = f"the {base.size} base parameters in {arguments.beta} of {arguments.robot}"
+        return statements.statements_of_base(values, base, about, options, margin)
     robot = read_robot(arguments)
     if arguments.log:
-        # The fit of a log: its model is feasible, and no feasible model fits much better.
-        from feasid.results.fit import fit
-
-        fitted = fit(arguments.log, robot, **options)
-        problem = fitted.optimum.problem
-        K = np.asarray(problem.base.K, dtype=np.float64)
-        question = Question.from_doubles(
-            problem.base.robot, problem.feasible, K, None, problem.margin or 0.0
-        )
         about = f"{arguments.log} of {arguments.robot}"
-        yield HeldStatement(
-            question, about, ExactData.from_doubles(problem.R, problem.rho, fitted.triangle[2])
-        )
-        yield from _statements_of_model(
-            fitted.robot, fitted.feasible, fitted.delta, f"the fit of {about}", arguments.margin
-        )
-    elif arguments.beta:
-        # Base parameters in a file: whether they are feasible, and the closest feasible ones.
-        given, margin = beta.read_beta(arguments.beta), arguments.margin or 0.0
-        base = beta.find_matching_base(robot, given)
-        consistency, bounds = options.get("consistency"), select_options(BoundOptions, options)
-        allowed = feasible_set_from_options(base.robot, consistency, None, bounds)
-        K = np.asarray(base.K, dtype=np.float64)
-        values = check_base_values(given, base, allowed)
-        about = f"the {len(K)} base parameters in {arguments.beta} of {arguments.robot}"
-        yield HeldStatement(Question.from_doubles(base.robot, allowed, K, values, margin), about)
-        distance = Question.from_doubles(base.robot, allowed, K, None, margin)
-        yield HeldStatement(distance, about, ExactData.from_doubles(np.eye(len(K)), values))
-    else:
-        allowed = feasible_set_from_options(
-            robot, options.get("consistency"), None, select_options(BoundOptions, options)
-        )
-        yield from _statements_of_model(
-            robot, allowed, robot.values, f"the values in {arguments.robot}", arguments.margin
-        )
-
-
-def _statements_of_model(
-    robot: Robot, feasible: Any, delta: Any, about: str, margin: float | None
-) -> Iterator[HeldStatement]:
-    """Standard parameters, as far as they are known."""
-    known = np.isfinite(delta)
-    if known.any():
-        question = Question.from_doubles(
-            robot, feasible, np.eye(robot.size)[known], delta[known], margin or 0.0
-        )
-        yield HeldStatement(question, about)
+        return statements.statements_of_log(arguments.log, robot, about, options, margin)
+    about = f"the values in {arguments.robot}"
+    return statements.statements_of_robot(robot, about, options, margin)

@@ -17,8 +17,8 @@ from robots import ARM
 
 import feasid
 from feasid.cli import main
-from feasid.cli.output import _leading_literal, option_names, option_pattern
 from feasid.core.errors import FeasidError
+from feasid.options.spelling import _leading_literal, option_names, option_pattern
 
 ROWS = 700
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from feasid.cli.output import spell_as_arguments
+from feasid.options.spelling import spell_as_arguments
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,7 @@ from pinned import assert_pinned
 from robots import ARM, replaced
 
 import feasid
-from feasid.applications.inspection.file_check import (
-    check_file,
-    finding_of_error,
-    findings,
-    report_lines,
-)
+from feasid.applications.inspection.file_check import check_file, findings, report_lines
 from feasid.applications.inspection.file_correction import _verify
 from feasid.applications.inspection.judge import (
     LinkVerdict,
@@ -84,15 +79,10 @@ def test_the_report_word_for_word_its_findings_and_data(report):
 
 def test_what_cannot_be_read_is_a_finding_at_its_place():
     error = InputError("wrong", path="x.urdf", line=3, column=7)
-    assert finding_of_error(error, "y.urdf") == ("error", "error", "x.urdf", 3, 7, "wrong")
-    assert finding_of_error(InputError("wrong"), "y.urdf") == (
-        "error",
-        "error",
-        "y.urdf",
-        1,
-        1,
-        "wrong",
-    )
+    assert [*findings(error, "y.urdf")] == [("error", "error", "x.urdf", 3, 7, "wrong")]
+    assert [*findings(InputError("wrong"), "y.urdf")] == [
+        ("error", "error", "y.urdf", 1, 1, "wrong")
+    ]
 
 
 # -- verdicts on bodies ----------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from logs import arm_and_log
 
 import feasid
 from feasid.cli import main
-from feasid.cli.options import argument_name
 from feasid.core.errors import FeasidError, InputError
 from feasid.core.kinds import count
 from feasid.options import tables
@@ -22,6 +21,7 @@ from feasid.options.complete import (
     select_options,
 )
 from feasid.options.option import Option
+from feasid.options.spelling import argument_name
 from feasid.options.tables import (
     BoundOptions,
     CheckOptions,

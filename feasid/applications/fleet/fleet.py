@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -170,6 +170,17 @@ VERSION, KNOWN = 2, MODEL_KINDS | kinds(Fleet, GaussianPrior)
 """Of saved fleets: their format, and what they hold."""
 
 
+def logs_by_robot(folder: str) -> dict[str, list[str]]:
+    """Logs in a folder by robot: by the name of a folder of them, or of a single file."""
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder} is no folder: it holds one folder of logs for each robot")
+    logs = {}
+    for path in sorted(p for p in Path(folder).iterdir() if not p.name.startswith(".")):
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        logs[path.name if path.is_dir() else path.stem] = [str(f) for f in files]
+    return logs
+
+
 @checked
 @one_thread()
 def fit_fleet(
@@ -310,7 +321,15 @@ def find_standing_out(fits: Mapping[str, Fit]) -> dict[str, list[Note]]:
     """By robot a note for each log that differs, each error that its fit corrected and most other
     robots do not have, and each change along its logs, with log, kind, place and size.
     """
-    out = {name: [*_findings(f)] for name, f in fits.items()}
+    # What is wrong with a robot's logs, without the advice for its fit after a semicolon.
+    out = {
+        name: [
+            Note(n.partition(";")[0], n.code, **n.values)
+            for n in f.notes
+            if n.values.get("confirmed") and "level" in n.values
+        ]
+        for name, f in fits.items()
+    }
     # Joints of every robot warm up, and few logs show it.
     faults = {e.name for e in EFFECTS.values() if e.kind == "sensor" and not e.timed}
     corrected = [(name, e) for name, f in fits.items() for e in f.selected
@@ -327,13 +346,6 @@ def find_standing_out(fits: Mapping[str, Fit]) -> dict[str, list[Note]]:
     for name, note in find_changes(alike, torques):
         out[name].append(note)
     return out
-
-
-def _findings(fitted: Fit) -> Iterator[Note]:
-    """What is wrong with a robot's logs, without the advice for its fit after a semicolon."""
-    for n in fitted.notes:
-        if n.values.get("confirmed") and "level" in n.values:
-            yield Note(n.partition(";")[0], n.code, **n.values)
 
 
 def describe_deviation(robot: Robot, equations: TypeEquations, known: TypeModel) -> list[Note]:

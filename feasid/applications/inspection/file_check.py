@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,9 +16,11 @@ from feasid.applications.inspection.causes import Cause, causes
 from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure, plain
 from feasid.core.errors import FeasidError
+from feasid.robot.description import Robot
 from feasid.robot.formats.description import Description, Link
+from feasid.robot.formats.load import load_robot
 from feasid.robot.formats.registry import read_description
-from feasid.robot.formats.terms import negative_notes
+from feasid.robot.formats.terms import EFFECTS, negative_notes
 from feasid.robot.formats.xml import parse_xml, read_bytes
 
 
@@ -283,6 +286,27 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
         yield f"  note: {note}"
 
 
+def describe_lost_freedom(report: FileCheck) -> str:
+    """Freedom or bodies that the robot lacks; empty if no robot can be built from the file.
+
+    A robot is only built if joints are tied, a moving body has no mass, or another file may add
+    something.
+    """
+    path = report.description.path
+    weighed = all(any(link.mass for link in group.body.links) for group in report.bodies)
+    if weighed and not report.description.bonds and not glob.glob(f"{glob.escape(path)}.*.json"):
+        return ""
+    try:
+        return load_bodies(path).constraint_summary
+    except FeasidError:
+        return ""
+
+
+def load_bodies(path: str) -> Robot:
+    """The robot of a file, whatever acts on its joints."""
+    return load_robot(path, ignore=EFFECTS)
+
+
 def correction_command(report: FileCheck) -> str:
     """The command that writes the closest possible model."""
     path = PurePath(report.description.path)
@@ -317,8 +341,12 @@ Finding = tuple[str, str, str, int, int, str]
 """Level, rule, path, line, column, message."""
 
 
-def findings(report: FileCheck) -> Iterator[Finding]:
-    """All findings, one entry each."""
+def findings(report: FileCheck | FeasidError, path: str = "") -> Iterator[Finding]:
+    """All findings, one entry each; of a file that cannot be read, the error."""
+    if isinstance(report, FeasidError):
+        line, column = report.data.get("line", 1), report.data.get("column", 1)
+        yield "error", "error", report.data.get("path", path), line, column, str(report)
+        return
     for link_report in report.links:
         link = link_report.link
         place = (link.path, link.line, link.column)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any
 
+import numpy as np
+
 from feasid.applications.inspection import judge
 from feasid.applications.inspection.file_check import FileCheck, check_description
 from feasid.core.arguments import Positive, checked, checked_methods, number
-from feasid.core.display import Display, Displayed, Measure
+from feasid.core.display import Display, Displayed, Measure, plain
 from feasid.core.errors import InputError, OutputError
 from feasid.core.files import document_output, write_atomically
 from feasid.robot.formats.description import Changes, Description, Link, NewInertial
 from feasid.robot.formats.programs import find_program
 from feasid.robot.formats.registry import format_of_text
 from feasid.robot.formats.xml import XmlText, parse_xml, read_bytes
+from feasid.robot.inertia import rotational_inertia
 
 FILL_MASS = 1e-6  #: Mass [kg] given to a moving link that has none, on request.
 FILL_RADIUS = 1e-3  #: Its extent [m]: square root of second moment over mass.
@@ -65,6 +68,29 @@ class FileCorrection(Displayed):
     def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
         """Write the file."""
         write_atomically(os.fspath(path), self.data, overwrite=overwrite)
+
+
+def correction_lines(correction: FileCorrection) -> Iterator[str]:
+    """A table of the corrected links, with mass and moments before and after."""
+    width = max((len(plain(c.link.name)) for c in correction.changes), default=0)
+    if correction.changes:
+        moments = "principal moments [kg m^2]"
+        yield f"{'link':{width}}  {'':6}  {'mass':>9}  {moments:33}  change"
+    for change in correction.changes:
+        link, new = change.link, change.new
+        tensor = rotational_inertia([*new.moments, 0, 0, 0, 0])
+        size = f"{100 * new.distance:.3g} %" if new.distance < 10 else "new"
+        before, after = (
+            f"{mass:9.4g}  " + "  ".join(f"{x:9.3g}" for x in moments)
+            for mass, moments in (
+                (float(link.mass or 0), judge.principal_moments(link.moments or ())),
+                (new.mass, np.linalg.eigvalsh(tensor)),
+            )
+        )
+        yield f"{plain(link.name):{width}}  before  {before}"
+        yield f"{'':{width}}  after   {after}  {size}"
+        if new.note:
+            yield f"{'':{width}}  {new.note}"
 
 
 @checked

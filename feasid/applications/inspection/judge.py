@@ -32,7 +32,6 @@ from feasid.core.exact.poses import (
     identity,
     pseudo_inertia,
     second_moments,
-    sum_matrices,
     symmetric_matrix,
 )
 from feasid.robot import inertia
@@ -209,7 +208,8 @@ def _sum_pseudo_inertias(
         sigma = second_moments(link.moments)
         parts.append(pseudo_inertia(link.mass, sigma, pose))
         scale += abs(link.mass) * length**2 + sum(abs(x) for row in sigma for x in row)
-    return sum_matrices(parts), scale
+    total = [[sum(Fraction(part[r][c]) for part in parts) for c in range(4)] for r in range(4)]
+    return [[Fraction(total[r][c] + total[c][r]) / 2 for c in range(4)] for r in range(4)], scale
 
 
 def _next_pose(

@@ -86,18 +86,6 @@ def require_maker(maker: str) -> None:
         )
 
 
-def controller_payload(load: Load, maker: str) -> ControllerPayload:
-    """The payload as one maker takes it; see `feasid.Payload.to`."""
-    text, values, notes = CONVENTIONS[maker](load)
-    frame = (
-        f"In the frame of {load.body!r}, which must be the robot's flange: name it with body= "
-        "when you identify the load, if it is not."
-    )
-    return ControllerPayload(
-        maker, text, MappingProxyType(values), (frame, *notes, NOT_COMPENSATED)
-    )
-
-
 Convention = tuple[str, dict[str, Any], tuple[str, ...]]
 
 

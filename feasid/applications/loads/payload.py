@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Unpack
+from types import MappingProxyType
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -77,6 +78,12 @@ ERROR_UNITS = {
     "zero": (1e3, "mrad or mm"),
 }
 """Units in which errors of a wrist sensor and its arm are printed, over SI units."""
+
+WRITTEN = (
+    *("body", "mass", "centre", "inertia", "mass_std", "centre_std", "inertia_std", "residual"),
+    *("level", "reasons"),
+)
+"""Attributes of a load that its file has."""
 
 
 @checked_methods
@@ -208,8 +215,13 @@ class Payload:
             inertia = 0.4 * self.mass * radius**2 * np.eye(3)
             notes = ["The log does not determine the inertia: it is that of a ball of water."]
         load = controllers.Load(self.body, self.mass, self.centre, inertia)
-        card = controllers.controller_payload(load, maker)
-        return replace(card, notes=(*notes, *card.notes))
+        text, values, remarks = controllers.CONVENTIONS[maker](load)
+        frame = (
+            f"In the frame of {self.body!r}, which must be the robot's flange: name it with body= "
+            "when you identify the load, if it is not."
+        )
+        notes = [*notes, frame, *remarks, controllers.NOT_COMPENSATED]
+        return controllers.ControllerPayload(maker, text, MappingProxyType(values), tuple(notes))
 
     def __repr__(self) -> str:
         centre = ", ".join(f"{x:.4f}" for x in self.centre)
@@ -230,6 +242,12 @@ class Payload:
             + (f"the sensor  {self.sensor}\n  " if self.sensor is not None else "")
             + "".join([self.verified, *(f"\n!! {text}" for text in warnings)])
         )
+
+
+def load_as_data(load: Payload) -> dict[str, Any]:
+    """The attributes of `WRITTEN`, and what the log shows of a wrist sensor."""
+    sensor = {} if load.sensor is None else {"sensor": vars(load.sensor)}
+    return {name: getattr(load, name) for name in WRITTEN} | sensor
 
 
 def payload_of_fit(

@@ -13,7 +13,9 @@ inertials are right: the deviations count that.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Unpack
@@ -23,9 +25,10 @@ import numpy.typing as npt
 from scipy.optimize import least_squares
 
 from feasid.applications.loads.payload import Payload
-from feasid.core.arguments import array, checked, checked_methods, one_per
+from feasid.core.arguments import array, checked, checked_methods, number, one_per
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
+from feasid.core.files import read_whole
 from feasid.core.progress import step
 from feasid.core.threads import one_thread
 from feasid.identification.estimation import torque_scale
@@ -37,6 +40,7 @@ from feasid.options.complete import document_options, select_options
 from feasid.options.tables import LoadOptions, ReadOptions
 from feasid.parameters.identifiability.base import BaseParameters, load_columns, load_parameters
 from feasid.robot.description import Robot
+from feasid.robot.inertia import from_mass_com_inertia
 
 
 @checked_methods
@@ -202,3 +206,25 @@ def constants_of_load(
     spread = np.sqrt(np.maximum(np.diag(covariance)[size:], 0.0))
     constants = torque_scale.where_determined(solution.x[size:], spread)
     return TorqueConstants(robot.coordinates, *constants, (solution.x[:size] / scale)[: len(added)])
+
+
+LOAD = {"mass": number(), "centre": array(3), "inertia": array(3, 3)}
+"""What a file has of a load that is known."""
+
+
+def read_load(text: str) -> tuple[Array | float, str | None]:
+    """A mass, or the ten parameters of the load in a file, and the body in whose frame they are.
+
+    Raises InputError: names the file and what it lacks.
+    """
+    with suppress(ValueError):
+        return float(text.removesuffix("kg")), None
+    content = read_whole(text)
+    try:
+        data: Any = json.loads(content)
+        parts = {key: data[key] for key in LOAD}
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{text}: a load is JSON with {', '.join(LOAD)}") from error
+    load = [LOAD[key].convert_argument(f"{text}: {key}", part) for key, part in parts.items()]
+    body = data.get("body")
+    return from_mass_com_inertia(*load), None if body is None else str(body)

@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
@@ -31,7 +31,7 @@ import numpy as np
 
 import feasid
 from feasid.core.errors import FeasidError, LogError, NotEnoughDataError, OutputError
-from feasid.core.files import is_folder, is_regular, write_atomically
+from feasid.core.files import is_regular, write_atomically
 from feasid.core.memo import compute_once
 from feasid.core.notes import Note
 from feasid.core.progress import step
@@ -126,29 +126,26 @@ class _Worker:
                 self.process.kill()
 
     def _result_of_log(self, k: int) -> Any:
+        """What the process, which is started if need be, answers to a log."""
         status: int | None = None
         for _ in range(TRIES):
             try:
-                return self._request(self.logs[k])
+                content = pickle.dumps(self.logs[k])
+                with self.lock:
+                    if self.stopped:
+                        raise EOFError
+                    self.process = self.process or start_worker(self.job)
+                process = self.process
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write(content)
+                process.stdin.flush()
+                return pickle.load(process.stdout)
             except (EOFError, OSError, pickle.UnpicklingError):
                 status = self._kill()
             except Exception as error:  # what cannot be pickled
                 return LogError(f"cannot be given to a worker process: {error}")
         return LogError(f"its worker process died {TRIES} times (exit status {status})")
-
-    def _request(self, log: Any) -> Any:
-        """Send a log to the process, which is started if need be, and return its answer."""
-        content = pickle.dumps(log)
-        with self.lock:
-            if self.stopped:
-                raise EOFError
-            self.process = self.process or start_worker(self.job)
-        process = self.process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(content)
-        process.stdin.flush()
-        return pickle.load(process.stdout)
 
     def _kill(self) -> int | None:
         """Kill the process and return its exit status."""
@@ -302,33 +299,40 @@ def reduce_motions(
     return replace(found, power=power) if power.any() else found
 
 
-def make_checkpoint_folder(folder: Path, fresh: bool) -> None:
-    """Make the folder; when `fresh`, nothing in it is used again."""
+@contextmanager
+def checkpoint_folder(
+    folder: Path, *, fresh: bool, report: Callable[[int], object]
+) -> Iterator[Path]:
+    """The folder, made if necessary and removed after success; files of others in it stay.
+
+    When `fresh`, nothing in it is used again. `report` gets the number of logs whose results are
+    kept after an interruption, if there are any.
+    """
+
+    def checkpoints() -> list[Path]:
+        return [*folder.glob(f"*{CHECKPOINT_SUFFIX}")]
+
+    def remove() -> None:
+        with suppress(OSError):
+            for checkpoint in checkpoints():
+                checkpoint.unlink()
+            folder.rmdir()
+
+    if fresh:
+        remove()
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise OutputError(f"cannot make {folder}: {error.strerror}", path=str(folder)) from error
-    if fresh:
-        _remove_unfinished_files(folder)
-
-
-def remove_checkpoints(folder: Path) -> None:
-    """Remove the folder; files of others in it stay."""
-    if is_folder(folder):
-        _remove_unfinished_files(folder)
-        with suppress(OSError):
-            folder.rmdir()
-
-
-def count_checkpoints(folder: Path) -> int:
-    """Number of logs with results in the folder."""
-    return len(list(folder.glob(f"*{CHECKPOINT_SUFFIX}")))
-
-
-def _remove_unfinished_files(folder: Path) -> None:
-    for part in folder.glob(f"*{CHECKPOINT_SUFFIX}"):
-        with suppress(OSError):
-            part.unlink()
+    try:
+        yield folder
+    except BaseException:
+        if count := len(checkpoints()):
+            report(count)
+        else:
+            remove()
+        raise
+    remove()
 
 
 ReduceJob = Callable[[Any], Reduced]

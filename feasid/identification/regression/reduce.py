@@ -19,6 +19,7 @@ import numpy as np
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array, Mask
 from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
+from feasid.core.files import is_folder, is_regular
 from feasid.core.notes import Note
 from feasid.core.progress import step
 from feasid.core.threads import one_thread
@@ -28,7 +29,7 @@ from feasid.identification.regression.parallel import LogTask, Source, reduce_al
 from feasid.identification.regression.triangle import Reduced, fingerprint_of, without_rows
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import files_of_logs, is_reduced
-from feasid.logs.recording import Recording, find_missing_torques, read_motions
+from feasid.logs.recording import Recording, content_digest, find_missing_torques, read_motions
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import (
     FitOptions,
@@ -165,6 +166,13 @@ def open_sources(data: Any) -> list[Source]:
         raise NotEnoughDataError("there is no log: the sequence is empty")
     refuse_repeated_logs(sources)
     return sources
+
+
+def logs_not_in(reduced: Reduced, logs: Sequence[str]) -> list[str]:
+    """The files, folders or patterns of `logs` whose content is not a part of `reduced`."""
+    files = [p for p in logs if is_regular(p) or is_folder(p)]
+    known = {p for p in files if content_digest(Recording(p)) in reduced.digests}
+    return [p for p in logs if p not in known]
 
 
 def _each_log(data: Any) -> Iterator[Source]:

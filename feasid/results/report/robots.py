@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from feasid.robot.inertia import to_mass_com_inertia
 from feasid.robot.known import equalities
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from feasid.identification.fitted import FittedModel
     from feasid.robot.description import Robot
 
@@ -167,3 +170,43 @@ def robot_drawings(views: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any
             shapes.append({"kind": "name", "space": place, "paper": (camera @ place)[:2],
                            "depth": np.inf, "body": body})  # fmt: skip
         yield {**view, "shapes": sorted(shapes, key=lambda shape: float(shape["depth"]))}
+
+
+def compare_models(fit: FittedModel) -> pd.DataFrame:
+    """Torque error, impossible bodies and MuJoCo's answer of description, least squares and fit.
+
+    Errors are those on parts of the log that a model was not fitted to. MuJoCo is asked where it
+    is installed.
+    """
+    import pandas as pd
+
+    errors, views = fit.evidence.errors, robot_views(fit)
+    relative = [errors.description, errors.model, errors.least_squares]
+    models = pd.DataFrame(
+        {
+            "torque error": [errors.overall_error(error) for error in relative],
+            "impossible bodies": [f"{len(v.impossible)} of {len(v.links)}" for v in views],
+        },
+        index=["description", "feasid", "least squares"],
+    )
+    if find_spec("mujoco"):
+        models["MuJoCo"] = [*map(_ask_mujoco, compared_robots(fit).values())]
+    return models.loc[["description", "least squares", "feasid"]]
+
+
+def _ask_mujoco(robot: Robot) -> str:
+    """Whether MuJoCo's compiler accepts bodies with these inertials, each on its own joint."""
+    import mujoco  # type: ignore[import-untyped]
+
+    bodies = []
+    for columns in robot.inertial_columns:
+        mass, com, inertia = to_mass_com_inertia(robot.values[columns])
+        six = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        place, tensor = (" ".join(map(str, x)) for x in (com, six))
+        inertial = f"<inertial mass='{mass}' pos='{place}' fullinertia='{tensor}'/>"
+        bodies.append(f"<body><joint/>{inertial}</body>")
+    try:
+        mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{''.join(bodies)}</worldbody></mujoco>")
+    except ValueError:
+        return "refuses it"
+    return "loads it"
