@@ -44,6 +44,7 @@ def read_base_values(path: str) -> pd.Series[float]:
         table: pd.DataFrame = pd.read_csv(
             io.StringIO(text), sep=columns, decimal=decimal, **exact_decimal_arguments()
         )
+    # A table of this package has the values in one column, one of another program may have others.
     held = [str(c) for c in table.columns if pd.api.types.is_numeric_dtype(table[c])]
     if VALUE not in table and len(held) != 1:
         raise InputError(

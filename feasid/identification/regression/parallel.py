@@ -326,7 +326,7 @@ def checkpoint_folder(
         raise OutputError(f"cannot make {folder}: {error.strerror}", path=str(folder)) from error
     try:
         yield folder
-    except BaseException:
+    except BaseException:  # an interrupt, too: finished logs need not be reduced again
         if count := len(checkpoints()):
             report(count)
         else:

@@ -117,6 +117,7 @@ def reweight(
         beta = solve(total)
         rms = np.array([block.reduced.residuals(beta) for block in blocks]) / np.sqrt(samples)
         middle = np.median(rms, axis=0)
+        # A joint that most blocks explain without an error keeps them all.
         new = WEIGHTS[kind](rms / np.where(middle > 0, middle, np.inf))
         change = np.abs(new - weights).max()
         weights = new

@@ -147,8 +147,11 @@ class GainEvidence:
         inverse = solve_triangular(R, np.eye(len(R))) / scale[:, None]
         x = inverse @ (Q[: len(M)].T @ target)
         r = target - M @ x
+        # Minus the logarithm of the integral over x: residuals, and the determinant of all rows.
         value = 0.5 * (r @ r + sum(b.rest for b in self.blocks))
         value += float(np.log(np.abs(np.diag(R)) * scale).sum())
+        # A density of width w has the factor 1 / w per row. Parameters without a prior are flat in
+        # units of the gain: otherwise their determinant alone would prefer a large one.
         value += self._flat @ y[:-1] + len(described) * y[-1]
         slope, place = np.r_[self._flat, float(len(described))], 0
         for block, part in zip(self.blocks, parts, strict=True):
@@ -196,6 +199,7 @@ class GainEvidence:
             bends, axes = np.linalg.eigh(H)
         except (ValueError, np.linalg.LinAlgError) as error:  # curvature that is not finite
             raise endless from error
+        # A direction that the log does not tell is flat; one that bends down leads away.
         if not (np.isfinite(y).all() and bends[0] > -FLAT * bends[-1]):
             raise endless
         spread, best = (axes / np.maximum(bends, FLAT)) @ axes.T, self.evaluate(y)

@@ -279,6 +279,7 @@ class Plots:
         explained = np.inf  # frequency up to which most of the power is explained at every joint
         for name, *signals in zip(prediction.joints, tau.T, residuals.T, strict=True):
             f, powers = welch(np.array(signals), rate, nperseg=window)
+            # Without the mean, which has no place on a logarithmic axis.
             f, powers = f[1:], np.maximum(powers[:, 1:], np.finfo(float).tiny)
             missed = powers[1] > 0.5 * powers[0]
             explained = min(explained, f[missed.argmax()] if missed.any() else f[-1])

@@ -176,6 +176,7 @@ class ForwardModel:
     def mass_and_bias(self, q: Array, dq: Array) -> tuple[Array, Array]:
         """Mass matrices (N, dof, dof), and torques without acceleration or dissipation (N, dof)."""
         count, dof = q.shape
+        # Without acceleration, and with a unit one of each joint: what it adds is a column of M.
         push = np.zeros((dof + 1, count, dof))
         push[np.arange(1, dof + 1), :, np.arange(dof)] = 1.0
         coupled = self.robot.coupling_map
@@ -243,6 +244,7 @@ class ForwardModel:
         K, D = (self._shared_matrices[symbol] for symbol in ("k", "fv"))
         between = 0.5 * step * D + 0.25 * step**2 * K  # velocities at the middle of the step
         for k in range(steps):
+            # Position and velocity in the middle of the step: errors are of second order.
             half = q + 0.5 * step * v
             mass, bias = self.mass_and_bias(half, 1.5 * v - 0.5 * last_velocity)
             inertia = np.einsum("nii->ni", mass)
@@ -263,6 +265,7 @@ class ForwardModel:
             new = _minimise_with_friction(mass, b, step * self.dry_friction(half, v), v)
             alive &= np.isfinite(new).all(axis=1) & (np.abs(new) < MAX_SPEED).all(axis=1)
             v = np.where(alive[:, None], new, 0.0)
+            # A motion that is lost stands at its start, where matrices are finite.
             q = np.where(alive[:, None], q + step * ((1 - late) * last_velocity + late * v), q0)
             out[alive, k + 1] = q[alive]
         return out
