@@ -65,21 +65,23 @@ def option_names() -> frozenset[str]:
     return frozenset(OTHER_NAMES).union(*map(option_table, tables))
 
 
-@cache
-def option_pattern() -> re.Pattern[str]:
-    """Finds an option, and whether a value follows."""
-    words = "|".join(sorted(option_names(), key=len, reverse=True))
-    return re.compile(rf"(?<![\w.'-])({words})(=|(?!\w))")
-
-
-SIMPLE = re.compile(r"True|False|None|'[^']*'|\"[^\"]*\"|[-+]?\d[\d.]*(?:e[-+]?\d+)?(?<!\.)")
+SIMPLE = r"True|False|None|'[^']*'|\"[^\"]*\"|[-+]?\d[\d.]*(?:e[-+]?\d+)?(?<!\.)"
 
 PLACEHOLDER = re.compile(r"['\"]([^'\"]+)['\"]: (\(low, high\)|bound)?")
 
 INSIDE = r"[^()\[\]{}]"
 for _ in range(3):  # brackets in brackets, as deep as options have them
     INSIDE = rf"(?:[^()\[\]{{}}]|[(\[{{]{INSIDE}*[)\]}}])"
-BRACKET = re.compile(rf"[(\[{{]{INSIDE}*[)\]}}]")
+LITERAL = rf"{SIMPLE}|[(\[{{]{INSIDE}*[)\]}}]"
+"""A Python value, or one in brackets with words that the reader fills in."""
+
+
+@cache
+def option_pattern() -> re.Pattern[str]:
+    """Finds an option, and its value where one follows."""
+    words = "|".join(sorted(option_names(), key=len, reverse=True))
+    return re.compile(rf"(?<![\w.'-])({words})(?:(=)({LITERAL})?|(?!\w))")
+
 
 CALL = re.compile(r"load_robot\((?:\.\.\.|path|'[^']*'), ((?:[^()]|\([^()]*\))*)\)")
 """The Python function that has an option of the robot."""
@@ -96,25 +98,21 @@ def spell_as_arguments(text: str) -> str:
     text = CALL.sub(r"\1", text)
     text = text.replace("fit.notes", "--verbose")
     text = COMMAND.sub(lambda m: f"feasid {m[1].replace('_', '-')}", text)
-    out, at = [], 0
-    while match := option_pattern().search(text, at):
-        name, start, end = match[1], match.start(), match.end()
-        out.append(text[at:start])
-        if match[2]:
-            length, value = _leading_literal(text[end:])
-            bracket = BRACKET.match(text, end)
-            if not length and bracket:  # with words that the reader fills in
-                length, value = len(bracket[0]), bracket[0]
-                if value.startswith("{"):  # {'a': ..., 'b': (low, high)}: a=...,b=LOW,HIGH
-                    typed = {"(low, high)": "LOW,HIGH", "bound": "BOUND"}
-                    entries = PLACEHOLDER.findall(value)
-                    value = ",".join(f"{key}={typed.get(x, '...')}" for key, x in entries)
-            out.append(_spell_argument(name, value) if length else argument_name(name))
-            end += length
-        else:
-            out.append(argument_name(name) if "_" in name else name)
-        at = end
-    return "".join([*out, text[at:]])
+    return option_pattern().sub(_spell_option, text)
+
+
+def _spell_option(match: re.Match[str]) -> str:
+    name, sign, text = match.groups()
+    if not text:
+        return argument_name(name) if sign or "_" in name else str(name)
+    known, value = read_literal(text)
+    if not known:  # with words that the reader fills in
+        value = text
+        if text.startswith("{"):  # {'a': ..., 'b': (low, high)}: a=...,b=LOW,HIGH
+            typed = {"(low, high)": "LOW,HIGH", "bound": "BOUND"}
+            entries = PLACEHOLDER.findall(text)
+            value = ",".join(f"{key}={typed.get(x, '...')}" for key, x in entries)
+    return _spell_argument(name, value)
 
 
 TYPED = {r"True or False": "yes or no", "True": "yes", "False": "no", "None": "none",
@@ -145,12 +143,10 @@ def _spell_argument(name: str, value: object) -> str:
     return as_arguments({name: value})
 
 
-def _leading_literal(text: str) -> tuple[int, object]:
-    """Length and value of the Python literal that a text starts with; length 0 without one."""
-    start = SIMPLE.match(text) or BRACKET.match(text)
-    length = start.end() if start else 0
+def read_literal(text: str) -> tuple[bool, object]:
+    """Whether a text is a Python literal, and its value; dots stand for something."""
     try:
-        value = ast.literal_eval(text[:length])
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        return 0, None
-    return (0, None) if "..." in text[:length] else (length, value)  # dots stand for something
+        return False, None
+    return "..." not in text, value

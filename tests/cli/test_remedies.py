@@ -18,7 +18,7 @@ from robots import ARM
 import feasid
 from feasid.cli import main
 from feasid.core.errors import FeasidError
-from feasid.options.spelling import _leading_literal, option_names, option_pattern
+from feasid.options.spelling import option_names, option_pattern, read_literal
 
 ROWS = 700
 
@@ -92,8 +92,8 @@ def printed_options(message):
     text = re.sub(r"load_robot\([^,]*, ", "load_robot(", message)
     found = []
     for match in option_pattern().finditer(text):
-        length, value = _leading_literal(text[match.end() :]) if match[2] else (0, None)
-        if length:
+        known, value = read_literal(match[3] or "...")
+        if known:
             found.append((match[1], value))
     return found
 
