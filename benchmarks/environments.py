@@ -4,8 +4,9 @@
 
 A log is fitted, saved, read, written, reported, printed, turned into code and put into a store once
 as usual and once in each environment, by a process of its own. Numbers and files are equal to the
-bit; with other versions of NumPy and pandas torques are equal to 1e-6. Names of files, joints and robots that Windows and macOS treat otherwise
-are used in place of plain ones: all is as with plain names, or refused with the name.
+bit; with other versions of NumPy and pandas torques are equal to 1e-6. Names of files, joints and
+robots that Windows and macOS treat otherwise are used in place of plain ones: all is as with plain
+names, or refused with the name.
 """
 
 import argparse

@@ -128,13 +128,18 @@ def attempt(function):
         return f"refused: {error}"
 
 
+def nameless(what, folder):
+    """A refusal without the folder, which another object's has not."""
+    return what.replace(f"{folder}", "") if isinstance(what, str) else what
+
+
 def fit_kind(rng, folder, quick):
-    """Of a log, of reduced data, of a log that leaves parameters undetermined without a prior,
-    asked for everything before, or read before and saved again.
+    """Of a log, of two, of reduced data, of a log that leaves parameters undetermined without a
+    prior, asked for everything before, or read before and saved again.
     """
     arm, options, words = drawn_world(rng, FitOptions, quick)
-    state = rng.choice(("fresh", "reduced", "undetermined", "asked", "read before"))
-    data = arm.log
+    state = rng.choice(("fresh", "two", "reduced", "undetermined", "asked", "read before"))
+    data = [arm.log, arm.loaded] if state == "two" else arm.log
     if state == "undetermined":
         data, options = at_rest(data, rng.choice(arm.joints)), {**options, "prior": None}
     if state == "reduced":
@@ -175,7 +180,7 @@ def fit_future(arm, fit, folder, quick=True):
     return {
         "predict": attempt(lambda: fit.predict(arm.test_log).to_numpy()),
         "errors": attempt(lambda: fit.errors(arm.test_log).to_numpy()),
-        "write": attempt(written),
+        "write": nameless(attempt(written), folder),
         "samples": quick or attempt(lambda: fit.sample(3, seed=7).parameters),
         "range": attempt(lambda: repr(fit.range(".".join(fit.base.robot.parameter_names[9])))),
         "law": law if isinstance(law, dict) else "refused",  # which joint showed it is not saved

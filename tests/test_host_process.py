@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from logs import arm_parameters, simulate
-from robots import read_arm
+from logs import arm_and_log
 
 import feasid
 from feasid.core.threads import one_thread
@@ -20,10 +19,7 @@ AT_ONCE = 16
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     folder = tmp_path_factory.mktemp("host")
-    robot = read_arm(folder).with_joint_terms()
-    log = simulate(robot, arm_parameters(robot), 1, samples=250, noise=0.02)
-    log.to_csv(folder / "log.csv", index=False)
-    return folder, robot, log
+    return folder, *arm_and_log(folder, 250, 0.02)
 
 
 def bits(fit):

@@ -57,6 +57,11 @@ class RobotLayout(KinematicTree):
         """Whether every joint moves by itself."""
         return not self.couplings and not self.loops
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether every joint moves by itself along one coordinate."""
+        return self.is_tree and self.axes == len(self.bodies)
+
     @cached_property
     def independent(self) -> npt.NDArray[np.intp]:
         """Which joint coordinates the generalised ones are, shape (dof,)."""

@@ -7,6 +7,7 @@ from robots import example_urdfs
 
 import feasid
 from benchmarks.simulated import fourier
+from benchmarks.together.arms import world
 from feasid.datasets import arm
 
 pin = pytest.importorskip("pinocchio")
@@ -48,12 +49,12 @@ class WarmingArm:
 
 def test_joints_that_warm_up_in_every_log_are_found_in_several_as_in_one():
     seed = np.random.SeedSequence().entropy
-    world = WarmingArm(seed)
-    several = int(world.rng.integers(2, 4))
-    logs, warm = [world.log() for _ in range(several)], world.log(cold=0.0)
+    ur5 = WarmingArm(seed)
+    several = int(ur5.rng.integers(2, 4))
+    logs, warm = [ur5.log() for _ in range(several)], ur5.log(cold=0.0)
     errors = {}
     for count in (1, several):
-        fit = feasid.fit(logs[:count], world.robot, diagnose=False)
+        fit = feasid.fit(logs[:count], ur5.robot, diagnose=False)
         assert "warm-up" in {e.at.kind for e in fit.calibration.confirmed}, (seed, count)
         errors[count] = fit.errors(warm)["all"]
     assert errors[several] < max(AS_GOOD * errors[1], FLOOR), (seed, errors)
@@ -82,9 +83,8 @@ def test_files_of_reduced_logs_are_compared_as_the_logs_are(fleet_of_logs, live,
     loaded = [feasid.Reduced.load(path) for path in paths]
     for source in (loaded, paths):
         fit = feasid.fit(source, robot)
-        assert [(d.log, d.kind, d.place) for d in fit.comparison.differences] == [
-            (2, "load", "hand")
-        ]
+        (difference,) = fit.comparison.differences
+        assert (difference.log, difference.kind, difference.place) == (2, "load", "hand")
         np.testing.assert_allclose(fit.comparison.errors, live.comparison.errors, rtol=1e-6)
 
 
@@ -99,6 +99,14 @@ def test_two_logs_that_differ_are_named_as_two(fleet_of_logs):
     one, other = ("log 1", "log 2") if note.values["log"] == "log 1" else ("log 2", "log 1")
     assert str(note).startswith(f"{one} differs from {other} in a load")
     assert "two logs do not show which of them is right" in str(note)
+
+
+@pytest.mark.parametrize("kind", ["mimic", "loop"])
+def test_logs_of_joints_that_follow_others_are_compared(kind):
+    """Without effects of single joints, which are not searched in one such log either."""
+    given = world(kind)
+    fit = feasid.fit([given.log, given.loaded], given.description, diagnose=False)
+    assert [d.log for d in fit.comparison.differences] in ([0], [1])
 
 
 def test_logs_that_are_not_compared_say_why(fleet_of_logs):

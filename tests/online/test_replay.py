@@ -4,8 +4,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
-from logs import arm_parameters, simulate
-from robots import read_arm
+from logs import arm_and_log
 from scipy.signal import savgol_filter
 
 import feasid
@@ -17,8 +16,7 @@ from feasid.logs.recording import read_signals
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    robot = read_arm(tmp_path).with_joint_terms()
-    simulate(robot, arm_parameters(robot), 1, noise=0.02).to_csv(tmp_path / "log.csv", index=False)
+    arm_and_log(tmp_path, 2000, 0.02)
     return tmp_path
 
 

@@ -7,8 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from logs import arm_parameters, simulate
-from robots import read_arm
+from logs import arm_and_log
 
 import feasid
 from feasid.core.errors import SecurityError
@@ -49,8 +48,7 @@ print(json.dumps([opened, done]))
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
-    robot = read_arm(folder).with_joint_terms()
-    simulate(robot, arm_parameters(robot), 0, noise=0.02).to_csv(folder / "log.csv", index=False)
+    arm_and_log(folder, 2000, 0.02)
     feasid.fit(folder / "log.csv", folder / "arm.urdf", diagnose=False).write(folder / "arm.xml")
     return folder, feasid.fit(folder / "log.csv", folder / "arm.xml", diagnose=False)
 

@@ -36,7 +36,6 @@ from feasid.identification.effects.table import EFFECTS, EffectAt
 from feasid.identification.estimation.held_out import RULES
 from feasid.identification.regression.reduce import Log, complete_filter_options, open_sources
 from feasid.logs.checks.findings import Diagnosis, Finding, sort_findings
-from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run, excluded_blocks
 from feasid.logs.recording import Recording
 from feasid.options.complete import check_options, document_options, select_options
@@ -190,11 +189,9 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
     """The fitted log and its feasible model row by row; None where a fit is not calibrated."""
     base, estimate = fitted.base, fitted.estimate
     robot = base.robot
-    plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
     cutoff = fitted.reduced.cutoff
+    plain = robot.is_plain and all(run.free is None for run in runs)
     if estimate.covariance is None or not (plain and cutoff and fitted.reduced.strata):
-        return None
-    if robot_floats(robot) or any(run.free is not None for run in runs):
         return None
     own = tuple(fitted.calibration.correction.correct_run(run, robot) for run in runs)
     decided = (fitted.reduced, fitted.estimator, fitted.torque_shift, fitted.description)
@@ -209,8 +206,6 @@ def find_shared_motor(trial: CorrectedLog) -> tuple[EffectAt, float] | None:
     one joint's motor explains most, ratios differ little, and the one nearest to 1 is taken.
     """
     robot, joints = trial.base.robot, trial.rows.joints
-    if robot.couplings or robot.loops:
-        return None
     known = {frozenset(d.coupling) for d in robot.drives if len(d.coupling) > 1}
     pairs = [(j, k) for j, k in combinations(joints, 2) if k - j <= NEIGHBOURS]
     pairs = [p for p in pairs if frozenset(robot.joints[j] for j in p) not in known]

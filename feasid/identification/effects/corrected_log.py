@@ -28,7 +28,6 @@ from feasid.identification.regression.parallel import LogTask
 from feasid.identification.regression.reduce import independent_columns, reduce_tasks
 from feasid.identification.regression.rows import Rows
 from feasid.identification.regression.triangle import Reduced
-from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording, blur_recording
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
@@ -189,11 +188,10 @@ class CorrectedLog:
 
 def has_rows(tasks: Sequence[LogTask], robot: Robot, options: Mapping[str, Any]) -> bool:
     """Whether logs can be searched row by row, as far as options and robot tell."""
-    plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
     in_memory = all(isinstance(t.source, Recording) and not t.source.streamed for t in tasks)
     filtered = options["filtering"] == "equations" and options["cutoff"] is not False
     known = options["prior"] is not None  # without one the search has no covariance
-    return plain and known and in_memory and filtered and not robot_floats(robot)
+    return robot.is_plain and known and in_memory and filtered
 
 
 def make_uncorrected_log(

@@ -324,7 +324,7 @@ class _Comparison:
         robot = base.robot.with_values(delta)
         # Effects of the set-up and of a run that may differ: kind, joint, and whose columns it has.
         offered: list[tuple[Kind, str, list[EffectAt]]] = []
-        if robot.dof <= MOST_JOINTS:
+        if robot.is_plain and robot.dof <= MOST_JOINTS:
             offered = [("delay", "", [EffectAt("delay")])]
             offered += [("tilt", "", [EffectAt("tilt")])] if robot.gravity.any() else []
             offered += [

@@ -414,7 +414,7 @@ def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, .
         Joints of the robot are coupled or have several degrees of freedom.
     """
     model = robot if isinstance(robot, Robot) else load_robot(robot)
-    if not model.is_tree or model.dof != len(model.bodies):
+    if not model.is_plain:
         raise InputError(
             f"gains are those of joints that move by themselves with one degree of freedom each; "
             f"robot {model.name!r} has others"
