@@ -30,8 +30,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 CLOSE = 1e-6
 """Relative difference of torques with other versions."""
 OLDEST = ("numpy==2.0.*", "scipy==1.13.*", "pandas==2.2.2", "cvxpy==1.6.*", "clarabel==0.9.*",
-          "scs==3.2.7")  # fmt: skip
-NEWEST = ("numpy", "scipy", "pandas", "cvxpy", "clarabel", "scs")
+          "scs==3.2.7", "pyarrow==16.*")  # fmt: skip
+NEWEST = ("numpy", "scipy", "pandas", "cvxpy", "clarabel", "scs", "pyarrow")
 SAMPLES = 400
 
 
