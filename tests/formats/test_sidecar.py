@@ -89,6 +89,9 @@ def test_the_sidecar_says_which_joints_are_held(arm, tmp_path):
     assert further.source.reading["lock"] == {"slide": 0.05, joint: 0.3}
     with pytest.raises(InputError, match=r"'slide': 0.1.* held at 0.05"):
         feasid.load_robot(path, lock={"slide": 0.1})
+    bare = feasid.load_robot(arm, lock={"slide": 0.05})
+    feasid.write(bare, path, overwrite=True)
+    assert feasid.load_robot(path).joints == bare.joints
     assert "slide" in feasid.load_robot(path, sidecar=False).joints
 
 

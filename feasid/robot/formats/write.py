@@ -67,7 +67,7 @@ def write(
 
     If the robot was read from a file of this format, its text is kept, and only numbers that differ
     are replaced. Otherwise a new file is written; in a new URDF the link frames are on the joint
-    axes. Terms that the format cannot hold are written to a sidecar.
+    axes. Terms that the format cannot hold, and joints that are held, are written to a sidecar.
 
     Parameters
     ----------
@@ -130,8 +130,8 @@ def write(
         if table is not None:
             files[sidecars.loop_table_path(target)] = table
     lost_terms = unrepresentable_terms(full_robot, form)
-    beside_is_needed = bool(lost_terms or full_robot.passive) or complete is not None
-    if beside_is_needed:
+    held = full_robot.source.reading.get("lock") if full_robot.source else None
+    if lost_terms or full_robot.passive or held or complete is not None:
         files[beside] = sidecars.sidecar_bytes(full_robot, content, complete is not None)
     files[target] = content  # last: should it not follow the others, its hash tells
     write_together(files, overwrite=overwrite)
@@ -144,7 +144,7 @@ def write(
         why = "possible inertia of a link, without which MuJoCo and Gazebo refuse the file"
         refused = [link.name for link in new.links if not (link.by_geometry or link.is_harmless)]
         parts += [LeftOut(why, name) for name in refused]
-    sidecar = str(beside) if beside_is_needed else None
+    sidecar = str(beside) if beside in files else None
     unread = {}
     for program in programs:
         terms = [
