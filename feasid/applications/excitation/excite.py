@@ -200,7 +200,7 @@ def excite(
         )  # fmt: skip
         with step("searching") as advance:
             limited = partial(advance, total=time_limit)
-            report = _progress_reporter(limited, objective, len(setting.columns))
+            report = _progress_reporter(limited, objective, problem, rate * duration)
             candidates, loss_notes = parallel_search.run_searches(search, workers, report)
     else:
         # The caller's, on the finer grid of the last stages.
@@ -214,23 +214,27 @@ def excite(
 
 
 def _progress_reporter(
-    advance: Callable[..., None], objective: str | Mapping[str, float], size: int
+    advance: Callable[..., None],
+    objective: str | Mapping[str, float],
+    problem: Problem,
+    samples: float,
 ) -> Progress:
-    """Report progress in the objective's units; values contain a little of the barrier."""
-    best = np.inf
+    """Report progress in units of the certificate; limits may not be kept yet.
+
+    The search counts information per sample, in its units of parameters and noise.
+    """
+    size, deviation = len(problem.scale), 1.0 / np.sqrt(samples)
+    units = 2.0 * (np.log(problem.scale).sum() + size * np.log(problem.weights).mean())
 
     def report(seconds: float, value: float) -> None:
-        nonlocal best
-        if value < best:
-            best = value
-            texts = {
-                "condition": f"condition number about {np.exp(value):.1f}",
-                "logdet": f"log det about {-size * value:+.1f}",
-                "prediction": f"standard error of torques about {np.exp(value):.3g}",
-                "gains": f"standard error of gain ratios about {np.exp(value):.3g}",
-            }
-            text = texts.get(str(objective), f"objective {value:.4f}")
-            advance(seconds, text=f"best so far {text}")
+        texts = {
+            "condition": f"condition number about {np.exp(value):.1f}",
+            "logdet": f"log det about {-size * value - units:+.1f}",
+            "prediction": f"standard error of torques about {deviation * np.exp(value):.3g}",
+            "gains": f"standard error of gain ratios about {deviation * np.exp(value):.3g}",
+        }
+        text = texts.get(str(objective), f"objective {value:.4f}")
+        advance(seconds, text=f"best so far {text}")
 
     return report
 

@@ -131,6 +131,8 @@ LAST_STAGES = (
 )
 """Barriers this steep keep limits to a part in ten thousand, and cost next to nothing."""
 
+NO_BARRIER = LimitBarrier(0.0, 1.0)
+
 
 WIDE_STAGES = (
     DescentStage(64, LimitBarrier(1e-2, 2e-3), 80),
@@ -253,7 +255,7 @@ class Search:
     def candidates(self) -> list[Array]:
         """Candidates for the result, the best first."""
         found = [] if self.final is None else [self.final]
-        return [*found, *(c.z for c in self._sorted_by_value())]
+        return [*found, *(c.z for c in self._best_first())]
 
     def _random_starts(self) -> None:
         starts = DEFAULT_STARTS if self.starts is None and self.rounds is not None else self.starts
@@ -264,7 +266,7 @@ class Search:
             new = self._descend_from_random(keep=first)
             self.pool = []
             self.archive = sorted([*self.archive, new], key=lambda c: c.value)[:ARCHIVE_SIZE]
-            self._report_if_best(new)
+            self._report()
 
     def _descend_from_random(self, *, keep: bool) -> SearchPoint:
         """A descent from a random motion, first with smoother friction, then as usual."""
@@ -289,7 +291,7 @@ class Search:
             return
         fresh: list[SearchPoint] = []
         with suppress(TimeIsUpError):
-            for start in self._sorted_by_value()[: 2 * POOL_SIZE]:
+            for start in self._best_first()[: 2 * POOL_SIZE]:
                 fresh.append(self._descend(start, NARROW_STAGES, keep=not fresh))
         self.pool = sorted(fresh, key=lambda c: c.value)[:POOL_SIZE] or self.pool
         ways = [
@@ -307,8 +309,12 @@ class Search:
         """Descend from another random start to the stages at which perturbations begin."""
         self._keep_best(self._descend(self._descend_from_random(keep=False), NARROW_STAGES))
 
-    def _sorted_by_value(self) -> list[SearchPoint]:
-        return sorted([*self.pool, *self.archive], key=lambda c: c.value)
+    def _best_first(self) -> list[SearchPoint]:
+        """The pool, then the archive, whose values hold ten times as much of the barrier, then what
+        was interrupted.
+        """
+        pool = sorted((c for c in self.pool if np.isfinite(c.value)), key=lambda c: c.value)
+        return [*pool, *self.archive, *(c for c in self.pool if not np.isfinite(c.value))]
 
     def _perturb_best(self) -> None:
         """Perturb one of the best and descend; stop early if the result stays worse."""
@@ -334,16 +340,16 @@ class Search:
         same = [c for c in self.pool if abs(c.value - new.value) <= SAME_VALUE_TOLERANCE]
         kept = min([*same, new], key=lambda c: c.value)
         self.pool = sorted([*different, kept], key=lambda c: c.value)[:POOL_SIZE]
-        self._report_if_best(new)
+        self._report()
 
-    def _report_if_best(self, new: SearchPoint) -> None:
-        """Report a motion if it is the best so far; it is kept already: callers may interrupt."""
-        if self._sorted_by_value()[0] is new:
-            self.progress(self.clock.seconds, new.value)
+    def _report(self) -> None:
+        """Report the best motion without its barrier; it is kept: callers may interrupt."""
+        best, objective = self._best_first()[0], self.family(LAST_STAGES[-1].power)
+        self.progress(self.clock.seconds, self.problem(best.z, objective, NO_BARRIER)[0])
 
     def _refine_best(self) -> None:
         """Bring the best motions inside their limits on a finer grid, with steeper friction."""
-        candidates = self._sorted_by_value()
+        candidates = self._best_first()
         self.problem = self.problem.with_finer_grid()
         self.ending = True
         for start in candidates[:POOL_SIZE]:
