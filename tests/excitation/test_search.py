@@ -57,4 +57,4 @@ def test_what_was_improved_comes_before_rough_starts_with_much_barrier():
     search = Fake(None, None, None, None, SearchClock(np.inf), None, None, lambda *_: None)
     search.pool = [SearchPoint(v, np.array([v])) for v in (np.inf, -3.5, -3.6)]
     search.archive = [SearchPoint(-5.0, np.array([-5.0]))]
-    assert [float(z[0]) for z in search.candidates] == [-3.6, -3.5, -5.0, np.inf]
+    assert [float(z[0]) for z in search.candidates()] == [-3.6, -3.5, -5.0, np.inf]
