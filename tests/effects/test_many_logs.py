@@ -112,5 +112,4 @@ def test_logs_of_joints_that_follow_others_are_compared(kind):
 def test_logs_that_are_not_compared_say_why(fleet_of_logs):
     robot, logs = fleet_of_logs
     fit = feasid.fit(logs[:2], robot, filtering="signals", cutoff=10.0)
-    (note,) = (n for n in fit.notes if n.code == "not-compared")
-    assert "signals were filtered" in note
+    assert any(n.code == "not-compared" and "signals were filtered" in n for n in fit.notes)

@@ -114,9 +114,11 @@ def test_refusals_name_log_robot_day_and_record(store, world, tmp_path):
         with pytest.raises(InputError, match=f"no robot's name, give another: {word}"):
             store.add(logs["a", DAYS[0]], name)
     (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "2026-01-01_0001_0.parquet").write_bytes(b"PAR1 no more")
-    with pytest.raises(FeasidError, match="is no record of a store"):
-        feasid.LogStore(tmp_path, robot).logs("a")
+    good = next(mixed.folder.glob("a/*")).read_bytes()
+    for content in (b"PAR1 no more", good.replace(b"a table", b"a fable", 1)):
+        (tmp_path / "a" / "2026-01-01_0001_0.parquet").write_bytes(content)
+        with pytest.raises(FeasidError, match="is no record of a store"):
+            feasid.LogStore(tmp_path, robot).logs("a")
 
 
 def test_a_write_that_fails_loses_no_record_and_leaves_no_rest(world, tmp_path, monkeypatch):

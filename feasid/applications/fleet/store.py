@@ -267,7 +267,8 @@ def _as_record(head: Mapping[str, Any], reduced: Reduced, compact: bool) -> byte
     kinds = {"day": pa.date32(), "cutoff": pa.float64(), "folds": pa.binary()}
     table = pa.table({k: pa.array([v], kinds.get(k)) for k, v in row.items()})
     buffer = pa.BufferOutputStream()
-    pq.write_table(table, buffer, compression="none")  # archives are compressed already
+    # Archives are compressed already.
+    pq.write_table(table, buffer, compression="none", write_page_checksum=True)
     return bytes(buffer.getvalue())
 
 
@@ -278,7 +279,7 @@ def _read(path: Path, columns: list[str]) -> dict[str, Any]:
     try:
         with open_for_reading(path, LARGEST_FILE) as file:
             # Threads of Arrow's that still start when the process ends would abort it.
-            record = pq.ParquetFile(file, pre_buffer=False)
+            record = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
             (row,) = record.read(columns, use_threads=False).to_pylist()
         return {name: row[name] for name in columns}
     except (pa.ArrowException, OSError, LookupError, ValueError, ArithmeticError) as error:
