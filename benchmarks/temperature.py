@@ -7,7 +7,9 @@ use, each to another temperature, by up to 25 K. Friction of half of the joints,
 by 1 to 3 % per kelvin; the law is linear around the middle of the temperatures, or exponential.
 The log has a column of temperatures once per second, in steps of .5 K with noise. Judged are errors
 on two motions that nobody fitted, of the cold and of the hot arm, over those of a fit of the same
-arm without such friction on its own motions. ``--write`` puts the table into docs/friction.md.
+arm without such friction on its own motions. They begin after `START` seconds, when the arm moves:
+of an arm at rest, dry friction is anything up to its largest value, which grows with the cold.
+``--write`` puts the table into docs/friction.md.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ MARKS = "<!-- temperature -->", "<!-- end of temperature -->"
 TWO = "two joints of a UR5"
 ARMS = (TWO, "so101", "ur5", "panda")
 LOCKED = ("shoulder_pan_joint", *(f"wrist_{k}_joint" for k in (1, 2, 3)))
-SECONDS, TEST_SECONDS = 90.0, 14.0
+SECONDS, TEST_SECONDS, START = 90.0, 14.0, 2.0
 KEPT = 5  #: One row of the simulation's 1000 per second in so many is in the log.
 COLD, WARMING = 20.0, 25.0  #: First temperature [degrees C], and how much most joints warm up [K].
 TORQUE_NOISE, BITS = 0.02, 18
@@ -121,15 +123,15 @@ def make_arm(name: str, seed: int, exponential: bool = False) -> WarmArm:
         log = pd.DataFrame(out)
         return log if warmth is None else with_column(log, model.joints, warmth, rng)
 
-    still = np.ones((len(test_times), 1))
+    still, moving = np.ones((len(test_times), 1)), slice(int(START * RATE), None, KEPT)
     return WarmArm(
         feasid.load_robot(to_text(described)),
         slopes,
         with_column(record(way, None, 6), model.joints, warm, stream(7))[::KEPT],
-        record(test, None, 8)[::KEPT],
+        record(test, None, 8)[moving],
         record(way, warm, 6)[::KEPT],
-        record(test, still * (COLD + 0.05 * rises), 8)[::KEPT],
-        record(test, still * (COLD + 0.95 * rises), 8)[::KEPT],
+        record(test, still * (COLD + 0.05 * rises), 8)[moving],
+        record(test, still * (COLD + 0.95 * rises), 8)[moving],
     )
 
 

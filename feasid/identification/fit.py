@@ -48,6 +48,7 @@ from feasid.identification.request import FitRequest
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording, read_motions
+from feasid.logs.temperature import join_temperature_notes
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
 
@@ -151,7 +152,10 @@ class _Answer:
     def notes_in_order(self, request: FitRequest) -> list[Note]:
         """All notes of a fit: those on the servo and the parameters first."""
         solved, servo = self.solved, request.servo
-        own = [*solved.delay.notes(solved.reduced.period), *solved.notes, *solved.reduced.notes]
+        about_rows = solved.reduced.notes
+        if request.options["calibration"] is None:
+            about_rows = join_temperature_notes(about_rows, searched=False)
+        own = [*solved.delay.notes(solved.reduced.period), *solved.notes, *about_rows]
         about_model = [*([] if servo is None else servo.notes), *solved.estimate.notes]
         about_log = [*self.calibration.notes, *request.check_logs()]
         return [*about_model, *request.notes, *about_log, *self.notes, *own]

@@ -24,10 +24,11 @@ from feasid.core.errors import InputError, LogError, did_you_mean
 from feasid.core.notes import Note
 from feasid.logs import filters
 from feasid.logs.clock import Stretch, check_order, read_time, run_labels, split_at_gaps
-from feasid.logs.columns import read_numbers, time_column
+from feasid.logs.columns import join_columns, read_numbers, time_column
 from feasid.logs.derivatives import DERIVATIVE_CUTOFF, DERIVATIVE_SHARE, equation_cutoff
 from feasid.logs.motion import Motion, Rows, Run, excluded_blocks
 from feasid.logs.raw import LARGEST, absurdly_large
+from feasid.logs.units import TEMPERATURE
 from feasid.options.complete import option_table
 from feasid.options.tables import FloatingOptions, LogOptions
 from feasid.robot.description import Robot, find_link
@@ -244,6 +245,9 @@ def floating_runs(
             f"forces of {', '.join(table.unknown)} are unknown: equations free of them are fitted"
         )
         notes.append(Note(text, "unknown-forces", contacts=[*table.unknown]))
+    if warmth := [c for c in map(str, df) if c.partition("_")[0] in (TEMPERATURE, "T")]:
+        text = f"columns not used: {join_columns(warmth)}; friction is that at all temperatures"
+        notes.append(Note(text, "extra"))
     unused = np.setdiff1d(np.arange(len(df)), np.concatenate([run.rows for run in runs]))
     head = robot.coordinates, tuple(runs), frequency, tuple(notes)
     excluded = tuple(excluded_blocks(unused, "gap, cell without a number, or end of a segment"))

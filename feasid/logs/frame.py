@@ -32,7 +32,7 @@ from feasid.logs.derivatives import (
 )
 from feasid.logs.motion import ExcludedRows, Motion, Rows, Run, excluded_blocks
 from feasid.logs.raw import Signals, read_raw, refuse_missing_cells, unwrap_angles
-from feasid.logs.temperature import at_one_temperature, smooth_temperatures
+from feasid.logs.temperature import at_one_temperature, smooth_temperatures, temperature_note
 from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import FloatingOptions, LogOptions, ReadOptions
 from feasid.robot.description import Robot
@@ -122,11 +122,13 @@ def motion_from_signals(
         run, left_out = process_stretch(t, values, stretch, how, mask)
         runs += run
         excluded += left_out
+    law = options["friction_per_kelvin"] or {}
     if raw.temperature is not None:
         warmth = smooth_temperatures(t, raw.temperature, run_labels(df, raw.layout.run)[0])
         runs = [replace(run, temperature=warmth[run.rows]) for run in runs]
+        notes.append(temperature_note(raw.temperature, raw.layout.coordinates, law))
     lacking: list[Note] = []
-    if law := options["friction_per_kelvin"]:
+    if law:
         runs, lacking = at_one_temperature(runs, law, raw.layout.coordinates)
     if not runs:
         raise _shortage([len(s.rows) for s in stretches], how, mask)

@@ -219,8 +219,8 @@ def read_raw(
             stops[rows] = "tau" in positions and rows_at_stops(*motion, ends)
             values["tau"][rows] = law.torques(robot, *motion, values["tau"][rows])
         wrong += (("a joint rests at its mechanical stop", stops),) if stops.any() else ()
-    warmth, ranges = _read_temperatures(df, layout, units, drop=corrupt == "drop")
-    notes += [*ranges, *_notes_on_columns(df, layout, units, effort)]
+    warmth = _read_temperatures(df, layout, units, drop=corrupt == "drop")
+    notes += _notes_on_columns(df, layout, units, effort)
     return Signals(layout, t, values, as_notes(notes), wrong, warmth)
 
 
@@ -367,15 +367,15 @@ POSSIBLE = (-60.0, 200.0)
 
 def _read_temperatures(
     df: pd.DataFrame, layout: naming.ColumnLayout, units: Mapping[str, Any], *, drop: bool
-) -> tuple[Array | None, list[Note]]:
-    """Temperatures in degrees C, (N, dof), NaN where there are none, and their ranges; else None.
+) -> Array | None:
+    """Temperatures in degrees C, (N, dof), NaN where there are none; None without a column.
 
     `drop`: impossible ones are missing cells, and not an error.
     """
     kind, columns = si.TEMPERATURE, layout.columns[si.TEMPERATURE]
     if not columns:
-        return None, []
-    cells, ranges = _read_kind(df, layout, kind, units, ""), []
+        return None
+    cells = _read_kind(df, layout, kind, units, "")
     for k, (column, joint) in enumerate(zip(columns, layout.coordinates, strict=True)):
         unit = layout.header_unit(kind, k) or units.get(f"{kind}_{joint}", units.get(kind))
         cells[:, k] -= si.ZEROS.get(si.standard_unit_spelling(str(unit)), 0.0)
@@ -388,10 +388,7 @@ def _read_temperatures(
             )
             raise LogError(text, joint=joint, column=column, row=int(far[0]))
         cells[slice(None) if column is naming.UNMEASURED else far, k] = np.nan
-        if np.isfinite(cells[:, k]).any():
-            ranges.append(f"{joint} {np.nanmin(cells[:, k]):.3g} to {np.nanmax(cells[:, k]):.3g}")
-    text = f"temperatures [degrees C]: {', '.join(ranges) or 'none in any row'}"
-    return cells, [Note(text, "temperatures")]
+    return cells
 
 
 def absurdly_large(values: Array) -> Mask:

@@ -62,6 +62,10 @@ Known: TypeAlias = Annotated[
     float | Annotated[npt.ArrayLike, array(10, finite=False)],
     "ten numbers, NaN where one is not known, or a number for one parameter such as 'rod.m'",
 ]
+Slopes: TypeAlias = Annotated[
+    tuple[float, float, float] | tuple[float, float, float, float],
+    "(dry, viscous, temperature) or (dry, viscous, temperature, share per K)",
+]
 TrustedGain: TypeAlias = Annotated[tuple[float, float], "(kp, relative deviation)"]
 Moment: TypeAlias = Annotated[
     tuple[str, Mapping[str, float], float, float], "(joint, posture by joint, moment, deviation)"
@@ -151,10 +155,11 @@ class SignalOptions(TypedDict, total=False):
         "row", (), example="[[0.0, 0.1]]")]  # fmt: skip
     delay: Annotated[float, Option(
         "time by which torques are ahead of the motion", 0.0, "s", example="0.001")]  # fmt: skip
-    friction_per_kelvin: Annotated[Mapping[str, tuple[float, float, float]] | None, Option(
+    friction_per_kelvin: Annotated[Mapping[str, Slopes] | None, Option(
         "friction that changes with logged temperatures: joint -> dry and viscous friction "
-        "per K, and the temperature at which torques are taken",
-        unit="N m, N m s/rad, degrees C", example="shoulder=[-0.01, -0.02, 40]")]  # fmt: skip
+        "per K, the temperature at which torques are taken, and the share by which both fall "
+        "exponentially per K; without it they fall linearly",
+        unit="N m, N m s/rad, degrees C, 1/K", example="shoulder=[-0.01, -0.02, 40]")]  # fmt: skip
     rest: Annotated[NonNegative | None, Option(
         "speed below which a joint rests; None 1e-3 for filtered signals, else 0",
         unit="rad/s or m/s", example="0.002")]  # fmt: skip

@@ -22,6 +22,7 @@ from feasid.identification.effects.log_differences import DAILY, WIDE
 from feasid.identification.estimation.noise import estimate_noise
 from feasid.identification.regression.folds import triangularise
 from feasid.identification.regression.triangle import Reduced, relative_errors
+from feasid.logs.temperature import join_temperature_notes
 from feasid.results.report.figures import changes_chart
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
@@ -49,7 +50,8 @@ class Drift(Displayed, JointChanges):
     robot: str
     #: Relative torque errors of the model with each log's friction, offsets and gains, (logs,).
     errors: Array
-    notes: tuple[Note, ...] = ()  #: What stands out, with ``kind``, ``place``, ``size``, ``log``.
+    #: What stands out, with ``kind``, ``place``, ``size``, ``log``, and temperatures that changed.
+    notes: tuple[Note, ...] = ()
 
     def plot(self) -> Figure:
         """Friction, offset and gain of every joint, log by log.
@@ -101,7 +103,11 @@ def find_drift(
     rows = [name in alike for name in logs]
     even = replace(drift, names=tuple(alike), changes=drift.changes[rows])
     usual = _usual_variance(neighbours, torques)  # of the torques without the odd logs
-    return replace(drift, notes=(*_changes_along(even, usual, torques), *odd))
+    stands_out = *_changes_along(even, usual, torques), *odd
+    # Friction that differs may be that of another temperature.
+    every = join_temperature_notes((n for log in logs.values() for n in log.notes), searched=False)
+    warmth = [n for n in every if n.values.get("mean") and stands_out]
+    return replace(drift, notes=(*stands_out, *warmth))
 
 
 def _find_odd_log(

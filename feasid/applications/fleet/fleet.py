@@ -217,12 +217,12 @@ def fit_fleet(
         raise InputError("prior is the type in a fleet: leave it out", option="prior")
     described = resolve_robot(next(iter(robots.values())), robot)
     settings: dict[str, Any] = {"candidates": (), **options}
-    alone: dict[str, Fit] = {}
-    with step("fitting robots") as advance:
-        for name, logs in robots.items():
-            advance(len(alone), len(robots))
-            with name_input(str(name)):
-                alone[name] = fit(logs, described, **settings)
+    alone = _fit_each(robots, described, settings)
+    # Friction of robots that were logged at other temperatures is compared at one, by one law.
+    laws = [one.calibration.correction.friction_per_kelvin(one.robot) for one in alone.values()]
+    if law := {joint: slopes for each in laws for joint, slopes in each.items()}:
+        settings["friction_per_kelvin"] = {**law, **(options.get("friction_per_kelvin") or {})}
+        alone = _fit_each(robots, described, settings)
     best = max(alone.values(), key=_information)
     alike = {name: _as_alike(one, best) for name, one in alone.items()}
     # One robot's base may be tilted and its zeros off, which the type's are not. Motors of elastic
@@ -231,6 +231,19 @@ def fit_fleet(
     model = replace(best.description, gravity=described.gravity, bodies=bodies)
     settings.pop("couplings", None)  # the type's robot has them
     return _combine(alike, best, model, settings)
+
+
+def _fit_each(
+    robots: Mapping[str, Any], described: Robot, options: Mapping[str, Any]
+) -> dict[str, Fit]:
+    """Every robot fitted to its own logs."""
+    alone: dict[str, Fit] = {}
+    with step("fitting robots") as advance:
+        for name, logs in robots.items():
+            advance(len(alone), len(robots))
+            with name_input(str(name)):
+                alone[name] = fit(logs, described, **options)
+    return alone
 
 
 def _information(fitted: Fit) -> tuple[int, float]:

@@ -84,10 +84,10 @@ class LogCorrection:
             tau[:, j] *= np.exp(-gains.get(j, 0.0))
         return replace(run, tau=tau - friction_change(run, law, robot.joints))
 
-    def friction_per_kelvin(self, robot: Robot) -> dict[str, tuple[float, float, float]]:
+    def friction_per_kelvin(self, robot: Robot) -> dict[str, tuple[float, ...]]:
         """The friction that changes with the temperature, as the option of this name has it."""
         return {
-            robot.joints[at.joint]: (float(value[0]), float(value[1]), at.origin)
+            robot.joints[at.joint]: (float(value[0]), float(value[1]), at.origin, at.number)
             for at, value in self.values.items()
             if at.kind == "temperature"
         }

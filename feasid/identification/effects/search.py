@@ -267,7 +267,7 @@ class EffectSearch:
                 return Candidate(group, gain, why=why)
             if own and rule.accepts(gain):
                 others = (g[0] for s, g in reversed(left) if len(g) == 1 and s > ALIKE * saved)
-                alike = [m for m in others if m.kind == own[0].kind and m not in own]
+                alike = [m for m in others if m.kind == own[0].kind and m.joint != own[0].joint]
                 return Candidate(own, gain, True, alike=tuple(alike) if len(own) == 1 else ())
             self.tried[group] = Candidate(group, gain, why=why or rule.refuses(gain))
         return None

@@ -32,6 +32,7 @@ from feasid.identification.estimation.held_out import RULES
 from feasid.identification.estimation.noise import Delay, find_delay
 from feasid.identification.regression.reduce import restrict_terms
 from feasid.identification.regression.triangle import Reduced
+from feasid.logs.temperature import LEAST_WARMING
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.joint_terms import RIPPLE
 
@@ -39,12 +40,11 @@ MOST_DELAYS = 3
 """How often a common delay is corrected before other effects are judged: over 10 ms its effect is
 not linear."""
 
+FALLS = (0.0, 0.01, 0.02, 0.03, 0.04)
+"""Shares per K of exponential falls of friction that are searched; with 0 it falls linearly."""
+
 WARM_TIMES = (0.12, 0.25, 0.5, 1.0)
 """Time constants of a warm-up that are searched, as shares of the log's length."""
-
-LEAST_WARMING = 2.0
-"""Change of a temperature [K] from which its effect is searched: sensors count whole degrees, and a
-slope over less is no statement about a robot that warms up by thirty."""
 
 WAVES, MOST_WAVES = 2, 14
 """Number of ripples per joint, the strongest of its unfiltered residual, that are searched, and of
@@ -297,7 +297,8 @@ def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]
         cells = (r.temperature[:, j] for r in setup.runs if r.temperature is not None)
         warmth = np.concatenate([np.zeros(0), *(x[np.isfinite(x)] for x in cells)])
         if warmth.size and np.ptp(warmth) >= LEAST_WARMING:
-            out.append(EffectAt("temperature", j, origin=float(np.round(warmth.mean()))))
+            origin = float(np.round(warmth.mean()))
+            out += [EffectAt("temperature", j, fall, origin=origin) for fall in FALLS]
     out += [EffectAt("abrupt")] if setup.abrupt_robot is not setup.base.robot else []
     have = {robot.joints[j]: set[str]() for j in joints}
     for drive in robot.drives:

@@ -371,7 +371,8 @@ _SENSORS = (
            of_log=True, timed=True, positive=True, ways=WARMER, remark=WARMED, doubtful=True,
            first=True),
     Effect("temperature", "sensor", TEMPERATURE,
-           of_joint(lambda a: friction_per_kelvin(a.part.run, a.at.joint, a.at.origin)), 2,
+           of_joint(
+               lambda a: friction_per_kelvin(a.part.run, a.at.joint, a.at.origin, a.at.number)), 2,
            unit="N m/K", timed=True, remark=AT_ONE, each=("N m/K", "N m s/rad/K"), single=True,
            instead_of="warm-up"),
 )  # fmt: skip

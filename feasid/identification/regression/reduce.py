@@ -30,6 +30,7 @@ from feasid.identification.regression.triangle import Reduced, fingerprint_of, w
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import files_of_logs, is_reduced
 from feasid.logs.recording import Recording, content_digest, find_missing_torques, read_motions
+from feasid.logs.temperature import join_temperature_notes
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import (
     FitOptions,
@@ -325,7 +326,8 @@ def reduce_tasks(
     if measured is not None:
         left = [k for k, j in enumerate(robot.joints) if j not in measured]
         total = without_rows(total, left)
-    return total if total.robot is not None else replace(total, robot=robot)
+    notes = join_temperature_notes(total.notes, searched=bool(keep))
+    return replace(total, notes=notes, robot=total.robot or robot)
 
 
 def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:

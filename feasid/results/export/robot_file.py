@@ -171,7 +171,7 @@ def write_fit(
     if zeros and _edits_description(model.robot, path):  # a new file takes the log's positions
         lines += ("the log's joint zeros: a client adds those of fit.calibration to its positions",)
     if law := model.calibration.correction.friction_per_kelvin(fitted):
-        places = ", ".join(f"{joint} at {origin:g}" for joint, (_, _, origin) in law.items())
+        places = ", ".join(f"{joint} at {origin:g}" for joint, (_, _, origin, *_) in law.items())
         lines += (
             f"friction's change with the temperature; the file has that of {places} degrees C",
         )
