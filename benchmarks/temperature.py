@@ -7,9 +7,9 @@ use, each to another temperature, by up to 25 K. Friction of half of the joints,
 by 1 to 3 % per kelvin; the law is linear around the middle of the temperatures, or exponential.
 The log has a column of temperatures once per second, in steps of .5 K with noise. Judged are errors
 on two motions that nobody fitted, of the cold and of the hot arm, over those of a fit of the same
-arm without such friction on its own motions. They begin after `START` seconds, when the arm moves:
-of an arm at rest, dry friction is anything up to its largest value, which grows with the cold.
-``--write`` puts the table into docs/friction.md.
+arm that was always as cold or as hot: at reversals friction takes any value up to its largest. No
+model predicts it there, and what a model misses grows with friction. ``--write`` puts the table
+into docs/friction.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MARKS = "<!-- temperature -->", "<!-- end of temperature -->"
 TWO = "two joints of a UR5"
 ARMS = (TWO, "so101", "ur5", "panda")
 LOCKED = ("shoulder_pan_joint", *(f"wrist_{k}_joint" for k in (1, 2, 3)))
-SECONDS, TEST_SECONDS, START = 90.0, 14.0, 2.0
+SECONDS, TEST_SECONDS = 90.0, 14.0
 KEPT = 5  #: One row of the simulation's 1000 per second in so many is in the log.
 COLD, WARMING = 20.0, 25.0  #: First temperature [degrees C], and how much most joints warm up [K].
 TORQUE_NOISE, BITS = 0.02, 18
@@ -65,7 +65,11 @@ class WarmPhysics(Physics):
 
 @dataclass(frozen=True, eq=False)
 class WarmArm:
-    """A drawn arm, its logs with and without friction that changes, and what is hidden."""
+    """A drawn arm, its logs with and without friction that changes, and what is hidden.
+
+    `colder` and `hotter` are logs to fit of the arm at the constant temperatures of `cold` and
+    `hot`; friction of `clean` is that of the middle temperatures.
+    """
 
     robot: feasid.Robot
     slopes: Array  #: (joints,)
@@ -74,6 +78,8 @@ class WarmArm:
     log: pd.DataFrame
     cold: pd.DataFrame
     hot: pd.DataFrame
+    colder: pd.DataFrame
+    hotter: pd.DataFrame
 
 
 def make_arm(name: str, seed: int, exponential: bool = False) -> WarmArm:
@@ -123,15 +129,19 @@ def make_arm(name: str, seed: int, exponential: bool = False) -> WarmArm:
         log = pd.DataFrame(out)
         return log if warmth is None else with_column(log, model.joints, warmth, rng)
 
-    still, moving = np.ones((len(test_times), 1)), slice(int(START * RATE), None, KEPT)
+    ends = [COLD + share * rises for share in (0.05, 0.95)]
+    cold, hot = (np.tile(end, (len(test_times), 1)) for end in ends)
+    colder, hotter = (np.tile(end, (len(times), 1)) for end in ends)
     return WarmArm(
         feasid.load_robot(to_text(described)),
         slopes,
         with_column(record(way, None, 6), model.joints, warm, stream(7))[::KEPT],
-        record(test, None, 8)[moving],
+        record(test, None, 8)[::KEPT],
         record(way, warm, 6)[::KEPT],
-        record(test, still * (COLD + 0.05 * rises), 8)[moving],
-        record(test, still * (COLD + 0.95 * rises), 8)[moving],
+        record(test, cold, 8)[::KEPT],
+        record(test, hot, 8)[::KEPT],
+        record(way, colder, 6)[::KEPT],
+        record(way, hotter, 6)[::KEPT],
     )
 
 
@@ -151,15 +161,16 @@ def without_column(log: pd.DataFrame) -> pd.DataFrame:
 
 
 def play(name: str, seed: int, law: str) -> dict[str, Any]:
-    """Errors of one arm's fits over those of its clean twin, and what was told."""
+    """Errors of one arm's fits over those of arms that were always as warm, and what was told."""
     arm = make_arm(name, seed, law == "exponential")
     bare, robot = without_column, arm.robot
-    clean = feasid.fit(bare(arm.clean), robot)
-    unit = float(clean.errors(arm.clean_test)["all"])
     idle, fit, blind = (feasid.fit(x, robot) for x in (arm.clean, arm.log, bare(arm.log)))
+    pairs = (arm.clean, arm.clean_test), (arm.colder, arm.cold), (arm.hotter, arm.hot)
+    units = [float(feasid.fit(bare(own), robot).errors(bare(test))["all"]) for own, test in pairs]
+    tests = [arm.clean_test, arm.cold, arm.hot]
 
-    def ratio(fit: feasid.Fit, log: pd.DataFrame) -> float:
-        return float(fit.errors(log)["all"]) / unit
+    def ratio(fit: feasid.Fit, test: int, change: Any = lambda log: log) -> float:
+        return float(fit.errors(change(tests[test]))["all"]) / units[test]
 
     entered = {e.joint for e in entries(fit, "temperature")}
     changed = {j for j, slope in zip(robot.joints, arm.slopes, strict=True) if slope}
@@ -167,16 +178,16 @@ def play(name: str, seed: int, law: str) -> dict[str, Any]:
         "arm": name,
         "seed": seed,
         "friction": law,
-        "cold": ratio(fit, arm.cold),
-        "hot": ratio(fit, arm.hot),
-        "cold, column left out": ratio(fit, bare(arm.cold)),
-        "cold without": ratio(blind, bare(arm.cold)),
-        "hot without": ratio(blind, bare(arm.hot)),
+        "cold": ratio(fit, 1),
+        "hot": ratio(fit, 2),
+        "cold, column left out": ratio(fit, 1, bare),
+        "cold without": ratio(blind, 1, bare),
+        "hot without": ratio(blind, 2, bare),
         "missed": len(changed - entered),
         "wrong": len(entered - changed),
         "told": bool(entries(blind, "warm-up")),
         "entered though idle": bool(entries(idle, "temperature")),
-        "idle": ratio(idle, arm.clean_test),
+        "idle": ratio(idle, 0),
     }
 
 
@@ -223,8 +234,8 @@ def main() -> None:
     played = pd.DataFrame(rows)
     sums = played[["missed", "wrong", "entered though idle"]].sum()
     text = (
-        f"{table(played)}\n\nErrors over those of the clean arm, geometric mean and largest of "
-        f"{asked.seeds} draws. Joints whose friction changes and that did not enter: "
+        f"{table(played)}\n\nErrors over those of the arm that was always as warm, geometric mean "
+        f"and largest of {asked.seeds} draws. Joints whose friction changes and that did not enter: "
         f"{sums['missed']}; joints that entered and do not: {sums['wrong']}; columns without "
         f"effect that entered: {sums['entered though idle']} of {len(played)}. `python -m "
         f"benchmarks.temperature --seeds {asked.seeds} --seed {seed}`"
