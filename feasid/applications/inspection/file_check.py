@@ -365,12 +365,6 @@ def findings(report: FileCheck | FeasidError, path: str = "") -> Iterator[Findin
         yield ("warning", "weightless", link.path, link.line, link.column, message)
 
 
-def finding_of_error(error: FeasidError, path: str) -> Finding:
-    """A file that cannot be read, as a finding."""
-    line, column = error.data.get("line", 1), error.data.get("column", 1)
-    return "error", "error", error.data.get("path", path), line, column, str(error)
-
-
 def github_commands(found: Iterable[Finding]) -> Iterator[str]:
     """Workflow commands that GitHub shows at the lines concerned."""
     for level, rule, path, line, column, message in found:
