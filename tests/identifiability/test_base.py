@@ -7,7 +7,6 @@ import pytest
 from robots import PUBLISHED, wam, yoshida
 
 import feasid
-from feasid.cli import main
 from feasid.core.errors import InputError
 from feasid.parameters.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
 
@@ -141,16 +140,6 @@ URDF = """<robot name="arm">
 <joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/>
 <origin xyz="0.5 0 0"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/>
 </joint></robot>"""
-
-
-def test_command_prints_the_combinations(tmp_path, capsys):
-    path = tmp_path / "arm.urdf"
-    path.write_text(URDF)
-    assert main(["base-parameters", str(path), "--friction", "viscous"]) == 0
-    out = capsys.readouterr().out
-    assert "8 base parameters of 22" in out
-    assert "upper.Lyy + 0.25 lower.m" in out
-    assert "elbow" not in out
 
 
 def test_notebooks_get_a_table_with_escaped_names():

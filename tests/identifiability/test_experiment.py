@@ -117,13 +117,9 @@ def printed(capsys, *words, status=0):
     return capsys.readouterr().out
 
 
-def test_options_do_not_swallow_the_file(path, capsys):
-    for option in (["--friction", "viscous"], ["--measured", "j0,j1"], ["--held", "j0"]):
-        assert "base parameters of" in printed(capsys, *option, path)
-
-
 def test_every_option_changes_the_answer(path, capsys):
     plain = printed(capsys, path)
+    assert "base parameters of" in plain
     for option in (
         ["--lock", "j1=0.5"],
         ["--gravity", "9.81,0,0"],
