@@ -28,6 +28,7 @@ from feasid.core.errors import InputError, LimitError, OutputError, did_you_mean
 STDIN = "-"  #: Stands for standard input where a file is read.
 MOST_BYTES = 2**30  #: Largest number of bytes read of a file, unless a smaller limit is given.
 PIECE = 2**24  #: Bytes that are read at a time.
+ASIDE = ".feasid-"  #: Beginning of the names of files that are written aside and then renamed.
 MOST_NAMES = 10_000  #: Largest number of names in a folder that are compared with a missing file's.
 
 READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -241,7 +242,7 @@ def write_together(
         try:
             for path, content in contents.items():
                 target, status = _target(path, overwrite)
-                beside = target.with_name(f".feasid-{os.urandom(8).hex()}")
+                beside = target.with_name(f"{ASIDE}{os.urandom(8).hex()}")
                 staged.append((path, target, beside))
                 with _named_errors(path):
                     _write_synced(beside, content)
@@ -309,7 +310,7 @@ def with_ending(path: Name, ending: str) -> Path:
 def check_writable(path: Name, *, overwrite: bool = False) -> None:
     """Check that an output file can be written, before any long work is done."""
     target, _ = _target(path, overwrite)
-    probe = target.with_name(f".feasid-{os.urandom(8).hex()}")
+    probe = target.with_name(f"{ASIDE}{os.urandom(8).hex()}")
     with _defer_signals():
         try:
             os.close(os.open(probe, CREATE, 0o666))

@@ -31,7 +31,7 @@ import numpy as np
 
 import feasid
 from feasid.core.errors import FeasidError, LogError, NotEnoughDataError, OutputError
-from feasid.core.files import is_regular, write_atomically
+from feasid.core.files import ASIDE, is_regular, write_atomically
 from feasid.core.memo import compute_once
 from feasid.core.notes import Note
 from feasid.core.progress import step
@@ -314,8 +314,9 @@ def checkpoint_folder(
 
     def remove() -> None:
         with suppress(OSError):
-            for checkpoint in checkpoints():
-                checkpoint.unlink()
+            # A worker that was interrupted may have left the file that it was writing.
+            for part in (*checkpoints(), *folder.glob(f"{ASIDE}*")):
+                part.unlink()
             folder.rmdir()
 
     if fresh:
