@@ -40,11 +40,8 @@ def test_sixteen_fits_at_once_in_threads_give_the_bits_of_one(case):
     with threadpoolctl.threadpool_limits(3):
         before = limits()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            waiting = [
-                pool.submit(lambda: bits(feasid.fit(log, robot, diagnose=False)))
-                for _ in range(AT_ONCE)
-            ]
-            assert {w.result() for w in waiting} == {alone}
+            fits = pool.map(lambda _: bits(feasid.fit(log, robot, diagnose=False)), range(AT_ONCE))
+            assert {*fits} == {alone}
         assert limits() == before
 
 
