@@ -99,7 +99,7 @@ def _rows_as_fitted(fit: FittedModel, source: Any) -> Rows | None:
     runs = [replace(run) for run in runs_as_fitted(fit, source)]
     measured, robot = fit.base.experiment.measured_joints, fit.base.robot
     joints = [j for j, name in enumerate(robot.joints) if measured is None or name in measured]
-    rows = Rows.of(robot, [int(c) for c in fit.base.independent], cutoff, runs, joints)
+    rows = Rows(robot, [int(c) for c in fit.base.independent], cutoff, runs, joints)
     rows.torque = rows.torque + fit.torque_shift * rows.slope
     return rows
 

@@ -43,7 +43,7 @@ def log_rows(joints=None):
     recording = feasid.Recording(log)
     motion = recording.motion(base.robot, filtering="equations", **log.attrs.get("options", {}))
     measured = range(base.robot.dof) if joints is None else joints
-    return motion, Rows.of(base.robot, columns, motion.cutoff, motion.runs, measured)
+    return motion, Rows(base.robot, columns, motion.cutoff, motion.runs, measured)
 
 
 def test_rows_sum_to_the_reduced_log():

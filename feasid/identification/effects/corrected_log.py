@@ -112,7 +112,7 @@ def corrected_equations(
     if before is not None and base is before.base:
         rows = before.rows.of_runs(runs)
     else:
-        rows = Rows.of(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
+        rows = Rows(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
     torque = rows.torque if correction.shifts_torques else rows.torque + setup.delay * rows.slope
     same = not correction.values
     return base, rows, torque, setup.reduced if same else reduce_rows(rows, torque, setup.reduced)
@@ -235,7 +235,7 @@ def resolution_bias(trial: CorrectedLog) -> tuple[Array, list[Note]]:
         return np.zeros((robot.size, 0)), []
     runs: list[Run] = [trial.correction.correct_run(run, robot) for run in setup.blurred]
     known = trial.rows
-    rows = Rows.of(robot, known.base_columns, known.cutoff, runs, known.joints)
+    rows = Rows(robot, known.base_columns, known.cutoff, runs, known.joints)
     pull, deviations = np.zeros(len(trial.beta)), known.by_joint(trial.row_deviations)
     for j, support in ((j, known.supports[j]) for j in known.joints):
         change = (rows.regressors[j] - known.regressors[j]) / deviations[j][:, None]

@@ -289,27 +289,14 @@ class Rows:
         robot: Robot,
         columns: Sequence[int],
         cutoff: float,
-        parts: Sequence[RunRows],
+        runs: Sequence[Run],
         joints: Sequence[int],
     ) -> None:
         self.robot, self.base_columns, self.cutoff = robot, tuple(columns), cutoff
         self.joints = tuple(joints)
-        self.supports = RowFormer(robot, columns, cutoff).supports
-        self._set_parts(parts)
-
-    @classmethod
-    def of(
-        cls,
-        robot: Robot,
-        columns: Sequence[int],
-        cutoff: float,
-        runs: Sequence[Run],
-        joints: Sequence[int],
-    ) -> Rows:
-        """Those of runs; shorter ones than the low-pass have none."""
         former = RowFormer(robot, columns, cutoff)
-        parts = [rows for run in runs if (rows := former.rows_of(run)) is not None]
-        return cls(robot, columns, cutoff, parts, joints)
+        self.supports = former.supports
+        self._set_parts([rows for run in runs if (rows := former.rows_of(run)) is not None])
 
     def sampled(self, most: int) -> tuple[Rows, Mask]:
         """About so many rows of every joint, in stretches all over the log, and which they are.
@@ -331,7 +318,10 @@ class Rows:
                 parts.append(part.cut(first, first + length))
                 kept[before + first : before + first + length] = True
             before += size
-        rows = Rows(self.robot, self.base_columns, self.cutoff, parts, self.joints)
+        rows = copy(self)
+        for name in vars(self).keys() & vars(Rows).keys():  # cached properties
+            del vars(rows)[name]
+        rows._set_parts(parts)
         return rows, np.tile(kept, len(self.joints))
 
     def _set_parts(self, parts: Sequence[RunRows]) -> None:
