@@ -235,7 +235,7 @@ def main() -> None:
     sums = played[["missed", "wrong", "entered though idle"]].sum()
     text = (
         f"{table(played)}\n\nErrors over those of the arm that was always as warm, geometric mean "
-        f"and largest of {asked.seeds} draws. Joints whose friction changes and that lack slopes: "
+        f"and largest, draws: {asked.seeds}. Joints whose friction changes and that lack slopes: "
         f"{sums['missed']}; joints that entered and do not: {sums['wrong']}; columns without "
         f"effect that entered: {sums['entered though idle']} of {len(played)}. `python -m "
         f"benchmarks.temperature --seeds {asked.seeds} --seed {seed}`"

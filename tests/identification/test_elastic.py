@@ -9,6 +9,7 @@ from benchmarks.elastic import Arm
 from feasid.core.errors import DescriptionError, InputError, LogError
 
 STIFFNESS = 0.01  #: Largest relative error of a stiffness.
+EXACTLY = 5.0  #: Largest deviation of a link's equations over what they miss: 1.8, and was 17.
 
 
 def case(folder, seed, joints, elastic):
@@ -43,6 +44,19 @@ def test_springs_are_found(springs):
     assert np.abs(k - arm.terms["k"]).max() < 4 * deviation.max()
     assert fit.quality.level == "good"
     assert fit.errors(other)["all"] < 0.02
+
+
+def test_equations_of_axes_nearly_at_right_angles_count_as_they_hold(tmp_path):
+    """Their base parameters are large, and cancel."""
+    rng = np.random.default_rng(3)
+    arm = Arm.draw(rng, 2, elastic=True)
+    arm.links[1]["axis"] = np.array([0.0, 0.01, 1.0]) / np.hypot(0.01, 1.0)
+    (tmp_path / "arm.xml").write_text(arm.mjcf(described=True))
+    fit = feasid.fit(arm.move(rng)[0], tmp_path / "arm.xml", elastic=["j1", "j2"])
+    rows = fit.reduced.rows / fit.description.dof
+    missed = fit.reduced.residuals(fit.base.K @ fit.delta) / np.sqrt(rows)
+    links = [fit.description.coordinates.index(j) for j in fit.robot.passive]
+    assert (np.sqrt(fit.estimate.noise.quick) < EXACTLY * missed)[links].all()
 
 
 def test_a_file_has_the_springs_for_mujoco_and_for_us(springs, tmp_path):

@@ -45,8 +45,8 @@ SMALLEST_DEVIATION = 1e-3
 
 EXACT = 1e-6
 """The same of equations that are zero but for errors of encoders, over the root sum of squares of
-what adds up to zero. Encoders of 19 bits leave 2e-5 to 3e-3 of torques, but columns of nearly
-parallel joints cancel, and 1e-4 of them was 50 times what an elastic arm left."""
+what adds up to zero. Encoders of 19 bits leave 2e-5 to 3e-3 of torques, but of axes nearly at
+right angles large terms cancel, and 1e-4 of them was 50 times what an elastic arm left."""
 
 FIRST_DEVIATION = 0.1
 """Standard deviation for the first estimate, as a share of each joint's torque."""
