@@ -258,11 +258,12 @@ class Minimiser:
             point = self._solver_point(r, rho, replace(problem.feasible, convex=()))
             minimum = problem.path(point, divergence, BARRIERS[-1:])[-1]
             if not _is_close(minimum, problem, divergence):
+                far = f"{minimum.gap:.1g} in units of the whitened residual, or less,"
                 raise solve.solver_error(
-                    "the minimum of this problem was not found: the best answer may be "
-                    f"{minimum.gap:.1g} above it in units of the whitened residual; the prior is "
-                    "too strong for this log, or constraints leave hardly any room: lower "
-                    "prior_weight or widen them",
+                    "the minimum of this problem was not found; the best answer is "
+                    f"{far if np.isfinite(minimum.gap) else 'an unknown amount'} above it. The "
+                    "prior is too strong for this log, or constraints leave hardly any room: "
+                    "lower prior_weight or widen them",
                     (),
                 )
         if not all(c.is_satisfied(minimum.delta) for c in problem.feasible.convex):
