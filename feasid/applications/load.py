@@ -60,8 +60,7 @@ def _read_fleet(path: str, content: Mapping[str, bytes]) -> Any:
 
 
 def _read_online(path: str, content: Mapping[str, bytes]) -> Any:
-    from feasid.applications.online.online_fit import OnlineFit
-    from feasid.applications.online.record import KNOWN, VERSION, OnlineRecord
+    from feasid.applications.online.online_fit import KNOWN, VERSION, OnlineFit, OnlineRecord
     from feasid.parameters.identifiability.base import base_parameters
 
     what = "an online fit; learn again"

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from feasid.applications.online.acceptance import AcceptanceRules, ModelGate, OnlineEstimate
+from feasid.applications.online.acceptance import (
+    AcceptanceRules,
+    Decision,
+    Evidence,
+    ModelGate,
+    OnlineEstimate,
+)
 from feasid.applications.online.buffering import SampleBuffer, SampleChecks, choose_block
-from feasid.applications.online.changes import InvariantEquations, PossibleChanges
+from feasid.applications.online.changes import InvariantEquations, ModelChange, PossibleChanges
 from feasid.applications.online.equations import CausalEquations, FadingEquations, WindowedEquations
 from feasid.applications.online.learner import JobQueue, Learner
 from feasid.applications.online.problem import FeasibleProblem
-from feasid.applications.online.record import HEAD, KNOWN, OnlineRecord
 from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
 from feasid.core.arrays import Array, DamagedError, require_finite
-from feasid.core.codec import construct
+from feasid.core.codec import construct, kinds
 from feasid.core.errors import InputError
 from feasid.core.files import document_output
 from feasid.core.notes import Note
@@ -28,7 +33,7 @@ from feasid.identification.estimation.priors import WEIGHT
 from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.feasibility.constraints import sets
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
-from feasid.results.archive.members import write_record
+from feasid.results.archive.members import MODEL_KINDS, write_record
 from feasid.results.archive.state import restore_part, state_of
 from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import with_fit_terms
@@ -57,6 +62,28 @@ CORRECTED = (
 
 MAX_WAITING_SECONDS = 4.0
 """Longest queue of samples for the worker thread [s]: enough for a short delay."""
+
+
+VERSION = 5
+HEAD = {"format": "feasid online", "version": VERSION}
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineRecord:
+    """Contents of a saved online fit: robot, options and all that was learnt."""
+
+    robot: Robot
+    rate: float
+    options: Mapping[str, Any]
+    rules: AcceptanceRules
+    constraints: sets.UserConstraints
+    state: Mapping[str, Mapping[str, Any]]  #: What each part has learnt.
+    #: Fields, but for `base`, of the last estimate, and of the last that was returned, if another.
+    estimates: tuple[Mapping[str, Any], ...]
+    unsuited: bool  #: Whether that last estimate is from before a change.
+
+
+KNOWN = MODEL_KINDS | kinds(OnlineRecord, AcceptanceRules, ModelChange, Decision, Evidence)
 
 
 @checked
