@@ -1,4 +1,4 @@
-"""The command ``fit``."""
+"""The commands ``fit`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError, require
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.core.progress import step
+from feasid.core.text import in_percent
 from feasid.options.spelling import argument_name, spell_as_arguments
 from feasid.options.tables import FitOptions
 from feasid.robot.formats.sidecar import sidecar_path
@@ -163,3 +165,37 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     if arguments.report:
         require("writing a report", "report", "jinja2")
+
+
+ABOUT = """\
+A Kinova Gen3 arm: three runs of 9 s in all, and its URDF.
+Three models of it, judged on motion that they were not fitted to:
+"""
+
+
+@takes(
+    word("--out", "FILE", "URDF, MJCF or SDF", default="kinova_identified.xml"),
+    flag("--overwrite", "replace existing files"),
+)
+def run_demo(arguments: argparse.Namespace) -> Answer:
+    """Fit a real log inside the package, of a Kinova Gen3 arm, and compare the model with two
+    others: its URDF, and least squares without constraints.
+    """
+    report = with_ending(arguments.out, ".html") if find_spec("jinja2") else None
+    outputs = {"--out": arguments.out, "its report": report}
+    check_outputs(outputs, (), overwrite=arguments.overwrite)
+    from feasid import datasets
+    from feasid.results.fit import fit
+    from feasid.results.report.robots import compare_models
+
+    result = fit(datasets.load("kinova_gen3"))
+    models = compare_models(result)
+    print(f"{ABOUT}\n{models.to_string(formatters={'torque error': in_percent})}\n")
+    print_display(replace(result.display(), more="more: feasid explain CODE [in brackets]"))
+    result.write(arguments.out, overwrite=arguments.overwrite)
+    print(f"\nwrote {arguments.out}: read back and verified in exact arithmetic")
+    if report:
+        result.report(report, command=arguments.typed, overwrite=arguments.overwrite)
+        print(f"wrote {report}: open it in a browser to see the three models")
+    rows = models.reset_index(names="model").to_dict("records")
+    return 0, lambda: {**fit_as_data(result), "out": arguments.out, "models": rows}
