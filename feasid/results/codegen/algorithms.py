@@ -24,7 +24,6 @@ from feasid.results.codegen.recursion import (
     NodeMotion,
     constant_vector,
     joint_transform,
-    node_motions,
     symmetric_matrix,
 )
 from feasid.robot.description import Robot
@@ -80,18 +79,42 @@ class Algorithms:
             constant_matrix_times(node.reduction, [delta[c] for c in node.columns]), dtype=object
         )
 
-    def _node_motions(self, dq: list[Expression], ddq: list[Expression]) -> list[NodeMotion]:
-        gravity = self.robot.gravity
-        return node_motions(self.graph, self._tree, self._transforms, gravity, dq, ddq)
+    def _node_motions(
+        self, gravity: Array, dq: list[Expression], ddq: list[Expression]
+    ) -> list[NodeMotion]:
+        """Every node's motion, parents first, from velocities and accelerations of all joints."""
+        still = constant_vector(self.graph, np.zeros(3))
+        ground = NodeMotion(still, still, constant_vector(self.graph, -gravity))
+        out: list[NodeMotion] = []
+        for node, joint in zip(self._tree, self._transforms, strict=True):
+            base = out[node.parent] if node.parent >= 0 else ground
+            rate = np.array(dq[node.own], dtype=object)
+            push = np.array(ddq[node.own], dtype=object)
+            carried = joint.to_node(base.omega)
+            spin, slide = joint.spin @ rate, joint.slide @ rate
+            alpha = joint.to_node(base.alpha) + joint.spin @ push + np.cross(carried, spin)
+            swept = (
+                joint.to_node(base.acceleration + base.acceleration_matrix @ joint.arm)
+                + joint.slide @ push
+            )
+            coriolis = np.cross(carried, slide)
+            swept = swept + (coriolis + coriolis)
+            if len(rate) > 1:
+                swept = swept + np.cross(spin, slide)
+            turning = NodeMotion(carried + spin, alpha, swept)
+            acceleration = swept + turning.acceleration_matrix @ joint.lever
+            out.append(NodeMotion(turning.omega, alpha, acceleration))
+        return out
 
     @cached_property
     def _sample_motion(self) -> list[NodeMotion]:
-        return self._node_motions(*map(self._joint_coordinates, (self.dq, self.ddq)))
+        coordinates = map(self._joint_coordinates, (self.dq, self.ddq))
+        return self._node_motions(self.robot.gravity, *coordinates)
 
     @cached_property
     def _resting_motion(self) -> list[NodeMotion]:
         still = [self.graph.as_expression(0.0)] * self.robot.axes
-        return self._node_motions(still, still)
+        return self._node_motions(self.robot.gravity, still, still)
 
     def _project_torques(self, torques: Sequence[Expression]) -> list[Expression]:
         """Torques of the independent coordinates from those of all joints."""
@@ -155,7 +178,7 @@ class Algorithms:
                 )
         zeros = [self.graph.as_expression(0.0)] * self.robot.axes
         rates, none = self._joint_coordinates(self.dq), np.zeros(3)
-        motion = node_motions(self.graph, self._tree, self._transforms, none, zeros, rates)
+        motion = self._node_motions(none, zeros, rates)
         momenta, change = list(zeros), list(zeros)
         for node, joint, at, (spun, linear) in zip(
             self._tree,

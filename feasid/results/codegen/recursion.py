@@ -267,36 +267,3 @@ class NodeMotion:
         graph: Graph = self.alpha[0].graph
         units = [constant_vector(graph, row) for row in np.eye(10)]
         return tuple((self.moment(unit), self.force(unit)) for unit in units)
-
-
-def node_motions(
-    graph: Graph,
-    nodes: Sequence[Node],
-    transforms: Sequence[JointTransform],
-    gravity: Array,
-    velocities: Sequence[Expression],
-    accelerations: Sequence[Expression],
-) -> list[NodeMotion]:
-    """Every node's motion, parents first, from the velocities and accelerations of all joints."""
-    still = constant_vector(graph, np.zeros(3))
-    ground = NodeMotion(still, still, constant_vector(graph, -gravity))
-    out: list[NodeMotion] = []
-    for node, joint in zip(nodes, transforms, strict=True):
-        base = out[node.parent] if node.parent >= 0 else ground
-        rate = np.array(velocities[node.own], dtype=object)
-        push = np.array(accelerations[node.own], dtype=object)
-        carried = joint.to_node(base.omega)
-        spin, slide = joint.spin @ rate, joint.slide @ rate
-        alpha = joint.to_node(base.alpha) + joint.spin @ push + np.cross(carried, spin)
-        swept = (
-            joint.to_node(base.acceleration + base.acceleration_matrix @ joint.arm)
-            + joint.slide @ push
-        )
-        coriolis = np.cross(carried, slide)
-        swept = swept + (coriolis + coriolis)
-        if len(rate) > 1:
-            swept = swept + np.cross(spin, slide)
-        turning = NodeMotion(carried + spin, alpha, swept)
-        acceleration = swept + turning.acceleration_matrix @ joint.lever
-        out.append(NodeMotion(turning.omega, alpha, acceleration))
-    return out
