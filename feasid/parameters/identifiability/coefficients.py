@@ -137,10 +137,7 @@ class Coefficients:
         units = np.ones(run.robot.size)
         for block in self.joint_nullspaces:
             units[block.columns] = block.units
-        for (_, _, column), unit in zip(
-            run.shared_drive_columns, run.shared_column_units, strict=True
-        ):
-            units[column] = unit
+        units[[column for *_, column in run.shared_drive_columns]] = run.shared_column_units
         return units
 
     @cached_property

@@ -19,8 +19,9 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.parameters.identifiability.echelon import Echelon, JointNullspace
+from feasid.parameters.identifiability.invariant_subspaces import PICKS
 from feasid.robot.bodies import SYMMETRIC_ROTOR, Body
-from feasid.robot.inertia import SYMBOLS, UPPER
+from feasid.robot.inertia import spatial_inertia
 
 Number = Any  #: Fraction or flint.fmpq.
 
@@ -168,22 +169,11 @@ def motion_transform(rotation: Matrix, position: Vector) -> Matrix:
     return [r + zero for r in turned] + [a + b for a, b in zip(lower, turned, strict=True)]
 
 
-def inertia_entries(k: int) -> list[tuple[int, int, int]]:
-    """Entries (row, column, sign) of the spatial inertia per unit of parameter k."""
-    if k < 6:
-        r, c = UPPER[k]
-        return [(r, c, 1)] if r == c else [(r, c, 1), (c, r, 1)]
-    if k == 9:
-        return [(3, 3, 1), (4, 4, 1), (5, 5, 1)]
-    a, b = [(1, 2), (2, 0), (0, 1)][k - 6]
-    # of S(e) for axis e: S[b][a] = 1, S[a][b] = -1; upper right S, lower left -S
-    return [(b, 3 + a, 1), (a, 3 + b, -1), (3 + a, b, 1), (3 + b, a, -1)]
-
-
-INERTIAS = [inertia_entries(k) for k in range(len(SYMBOLS))]
-
-PICKS = (*UPPER, (2, 4), (0, 5), (1, 3), (5, 5))
-"""Entries of a spatial inertia that are its ten parameters."""
+INERTIAS = [
+    [(r, c, int(unit[r, c])) for r, c in np.argwhere(unit).tolist()]
+    for unit in spatial_inertia(np.eye(10))
+]
+"""Entries (row, column, sign) of the spatial inertia per unit of each parameter."""
 
 
 def bilinear_functional(left: Vector, right: Vector) -> Vector:

@@ -40,6 +40,9 @@ ROOT2 = np.sqrt(np.array([1.0, 2, 2, 1, 2, 1, 1, 1, 1, 1]))
 MOMENTUM = np.ascontiguousarray(np.moveaxis(spatial_inertia(np.diag(1 / ROOT2)), 0, 2))
 """MOMENTUM[a, b, k]: entry (a, b) of the spatial inertia per unit of x_k."""
 
+PICKS = (*UPPER, (2, 4), (0, 5), (1, 3), (5, 5))
+"""Entries of a spatial inertia that are its ten parameters."""
+
 
 def cross_matrix(screw: Array) -> Array:
     """Matrix of the motion cross product, angular part first; shape (..., 6) to (..., 6, 6)."""
@@ -49,20 +52,11 @@ def cross_matrix(screw: Array) -> Array:
     return out
 
 
-def _unit_screw_rates() -> Array:
-    """RATES[a] is A for the unit screw a: d/dq of how parameters map to the parent."""
-    inertias = np.moveaxis(MOMENTUM, 2, 0)
-    out = np.empty((6, 10, 10))
-    for a, screw in enumerate(np.eye(6)):
-        s = cross_matrix(screw)
-        change = np.swapaxes(s, -1, -2) @ inertias + inertias @ s
-        entries = [change[:, r, c] for r, c in UPPER]
-        entries += [change[:, 2, 4], change[:, 0, 5], change[:, 1, 3], change[:, 5, 5]]
-        out[a] = np.stack(entries) * ROOT2[:, None]
-    return out
+_SCREWS, _INERTIAS = cross_matrix(np.eye(6))[:, None], np.moveaxis(MOMENTUM, 2, 0)
+_CHANGES = np.swapaxes(_SCREWS, -1, -2) @ _INERTIAS + _INERTIAS @ _SCREWS
 
-
-RATES = _unit_screw_rates()
+RATES = np.stack([_CHANGES[..., r, c] for r, c in PICKS], axis=1) * ROOT2[:, None]
+"""RATES[a] is A for the unit screw a: d/dq of how parameters map to the parent."""
 
 
 def parameter_rate(screw: Array) -> Array:
