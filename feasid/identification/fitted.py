@@ -26,7 +26,7 @@ from feasid.identification.effects.table import ASSUMED, EffectResult
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import CrossValidation
-from feasid.identification.estimation.noise import condition_number, least_squares
+from feasid.identification.estimation.noise import least_squares
 from feasid.identification.estimation.priors import GaussianPrior
 from feasid.identification.regression.rows import RowFormer, RunRows
 from feasid.identification.regression.triangle import Reduced, relative_errors
@@ -277,7 +277,7 @@ class FittedModel:
     @cached_property
     def condition_number(self) -> float:
         """Condition number of the regression matrix of the fitted log."""
-        return condition_number(self.reduced.triangle()[0])
+        return float(np.linalg.cond(self.reduced.triangle()[0]))
 
     @property
     def optimality(self) -> Certificate | None:

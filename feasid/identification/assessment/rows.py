@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
 from feasid.identification.estimation.held_out import CrossValidation
-from feasid.identification.regression.folds import find_period
+from feasid.identification.regression.folds import find_period, triangularise
 from feasid.identification.regression.low_pass import DENSITY
 from feasid.identification.regression.reduce import measured_rows
 from feasid.identification.regression.rows import RunRows
@@ -151,10 +151,7 @@ class HeldOutRows:
                 stacked[-1][:, [*self.supports[j], size]] = factor
             triangles.append(np.asarray(np.linalg.qr(np.vstack(stacked), mode="r")))
         for p in range(PARTS):
-            rest = np.vstack([x for k, x in enumerate(triangles) if k != p])
-            r = np.zeros((size + 1, size + 1))
-            full = np.linalg.qr(rest, mode="r")
-            r[: len(full)] = full
+            r = triangularise(np.vstack([x for k, x in enumerate(triangles) if k != p]))
             triangle = r[:size, :size], r[:size, size], float(r[size, size])
             out.append(self.models.solve(triangle))
         return np.array(out)

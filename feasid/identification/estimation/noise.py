@@ -31,6 +31,7 @@ from scipy.optimize import nnls
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
+from feasid.identification.regression.folds import triangularise
 from feasid.identification.regression.low_pass import WHITE_CORRELATION
 from feasid.identification.regression.triangle import Reduced
 
@@ -107,9 +108,7 @@ class Noise:
             wide = np.zeros((len(part), size + 2))
             wide[:, [*support, size, size + 1]] = part
             parts.append(wide)
-        r = np.zeros((size + 2, size + 2))
-        full = np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
-        r[: full.shape[0]] = full
+        r = triangularise(np.vstack(parts))
         r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
         return r
 
@@ -263,12 +262,6 @@ def standard_deviations(triangle: Array, residual: float, rows: int) -> Array:
     blind = (right[~determined] ** 2).sum(axis=0) > RANK_TOLERANCE
     deviation = residual / np.sqrt(rows - size) * np.sqrt(variance) / scale
     return np.where(blind, np.inf, deviation)
-
-
-def condition_number(triangle: Array) -> float:
-    """Condition number of W, from its triangle; infinite when columns are dependent."""
-    singular = np.linalg.svd(triangle, compute_uv=False)
-    return float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
 
 
 EXPECTED_DELAY = 0.5  #: Prior standard deviation of the delay, in samples.

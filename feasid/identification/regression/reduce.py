@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from feasid.core.arguments import checked
-from feasid.core.arrays import Array, Mask
+from feasid.core.arrays import Mask
 from feasid.core.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.core.files import is_folder, is_regular
 from feasid.core.notes import Note
@@ -352,10 +353,10 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
         rows = change[list(support)]
         places = np.flatnonzero(rows.any(axis=0))
         supports.append(tuple(places.tolist()))
-        maps.append(_extend_by_last_column(rows[:, places]))
+        maps.append(block_diag(rows[:, places], [1.0]))  # the last entry of a row stays
     strata = []
     for part, matrix in zip(reduced.strata, maps, strict=False):
-        extended = _extend_by_last_column(matrix)
+        extended = block_diag(matrix, [1.0])
         changed = part.triangles @ extended
         triangles = np.array([[triangularise(t) for t in folds] for folds in changed])
         products, raw = extended.T @ part.products @ extended, triangularise(part.raw @ matrix)
@@ -374,10 +375,3 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
 def measured_rows(reduced: Reduced) -> Mask:
     """Which coordinates have equations other than 0 = 0, shape (dof,)."""
     return np.array([t.any() for t in reduced.triangles])
-
-
-def _extend_by_last_column(own: Array) -> Array:
-    """The matrix that changes all entries of a row but the last, which it keeps."""
-    out = np.zeros((own.shape[0] + 1, own.shape[1] + 1))
-    out[:-1, :-1], out[-1, -1] = own, 1.0
-    return out
