@@ -204,8 +204,7 @@ def _from_rows(
     # Median over poses of the worst joint's leverage of gravity, by the mean one of the log.
     spread = spread_of_models(rows.models.noise.whitened_triangle(rows.models.reduced)[0])
     ordinary = _mean_squares(rows.models.reduced, spread)
-    columns = [int(c) for c in rows.models.base.independent]
-    Y = _gravity_rows(robot, poses[1])[:, :, columns]
+    Y = _gravity_rows(robot, poses[1])[:, :, rows.models.base.independent]
     leverage = np.einsum("pji,ik,pjk->pj", Y, spread, Y) / np.maximum(ordinary, 1e-300)
     # Joints whose range in the log is small by itself or compared with others of their kind.
     reach, kinds = upper - lower, np.array(_sliding(robot))

@@ -441,9 +441,8 @@ class SimulationWindows:
             torques.append(self._step_means([o + m for o, m in zip(own, moved, strict=True)]))
         groups = self._deviations(robot, torques)
         rms = [self._medians(group) for group in groups]
-        ends = self._horizon_ends()
         astray = ~(np.abs(groups[0]) < LOST)
-        lost = np.array([astray[:, :e].any(axis=1).sum(axis=0) for e in ends])
+        lost = np.array([astray[:, :e].any(axis=1).sum(axis=0) for e in self._horizon_ends()])
         return rms[0], np.mean(rms[1:], axis=0), lost
 
     def measured_torque_errors(self, robot: Robot) -> Array:

@@ -36,10 +36,8 @@ class LogCorrection:
 
     def parameters_of(self, effects: Sequence[EffectAt]) -> Array:
         """Parameters of these errors, concatenated; zero where nothing is corrected."""
-        none = [np.zeros(0)]
-        return np.concatenate(
-            [*none, *(self.values.get(m, np.zeros(m.effect.size)) for m in effects)]
-        )
+        values = (self.values.get(m, np.zeros(m.effect.size)) for m in effects)
+        return np.concatenate([np.zeros(0), *values])
 
     def with_delay(self, seconds: float) -> LogCorrection:
         """The same with this delay of all torques, unless it corrects one."""
@@ -68,11 +66,7 @@ class LogCorrection:
     def correct_run(self, run: Run, robot: Robot) -> Run:
         """A run of the robot with the torques as they are: on time, and in N m."""
         run = self.with_warm_friction(run, robot)
-        late, gains, own = (
-            self.values_by_joint("delay"),
-            self.values_by_joint("gain"),
-            self.values_by_joint("joint-delay"),
-        )
+        late, gains, own = map(self.values_by_joint, ("delay", "gain", "joint-delay"))
         law = self.friction_per_kelvin(robot)
         if not (late or gains or own or law):
             return run

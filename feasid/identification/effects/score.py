@@ -48,9 +48,8 @@ class ScoreTests:
         gravity: Array,
     ) -> None:
         self.rows, self.deviations, self._around = rows, deviations, (model, beta, gravity)
-        unit = np.sqrt(np.maximum(np.diag(spread), 1e-300))
-        self.unit = unit
-        self.P = spread / np.outer(unit, unit)
+        self.unit = np.sqrt(np.maximum(np.diag(spread), 1e-300))
+        self.P = spread / np.outer(self.unit, self.unit)
         self.e = (torque - rows.predict(beta)) / deviations
         self._columns: dict[EffectAt, Array] = {}
 
@@ -105,9 +104,7 @@ class ScoreTests:
         WX = self._project(X)
         prior = 1.0 / (widths * scale) ** 2
         alone = without_negative_part(X.T @ X - WX.T @ self.P @ WX)
-        C: Array = np.asarray(
-            np.linalg.pinv(alone + np.diag(prior), rcond=1e-10, hermitian=True), dtype=np.float64
-        )
+        C = np.asarray(np.linalg.pinv(alone + np.diag(prior), rcond=1e-10, hermitian=True))
         blocks = int(self.rows.block.max()) + 1
         sums = np.zeros((blocks, X.shape[1]))
         np.add.at(sums, self.rows.block, (X - self._expand(self.P @ WX)) * self.e[:, None])

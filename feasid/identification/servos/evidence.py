@@ -120,10 +120,6 @@ class GainEvidence:
         return rows, np.r_[self.prior.values, rows[-1, -1]]
 
     @cached_property
-    def _padded(self) -> list[Array]:
-        return [np.pad(b.parameters, ((0, 0), (0, 1))) for b in self.blocks]
-
-    @cached_property
     def _flat(self) -> Array:
         """How many parameters without a prior a joint's equations determine, (dof,)."""
         flat = np.asarray(~self.prior.described.any(axis=0))[:-1]
@@ -136,8 +132,7 @@ class GainEvidence:
         """Value and gradient for [log kp | log width], and the parameters given these."""
         k, described = np.exp(-y[:-1]), np.exp(-y[-1]) * self.prior.described
         known, values = self._known
-        joints = [b.joint for b in self.blocks]
-        parts = [k[j] * A for j, A in zip(joints, self._padded, strict=True)]
+        parts = [k[b.joint] * np.pad(b.parameters, ((0, 0), (0, 1))) for b in self.blocks]
         ends = [b.error - k[b.joint] * b.shift for b in self.blocks]
         M = np.vstack([*parts, described, known])
         target = np.r_[(*ends, np.zeros(len(described)), values)]

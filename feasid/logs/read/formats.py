@@ -81,8 +81,7 @@ def format_of(source: str | os.PathLike[str]) -> LogFormat:
     """The format of a log's file, by its ending; reduced data and files with code have none."""
     _import_readers()
     path = Path(source)
-    suffixes = [s.lower() for s in path.suffixes]
-    last = suffixes[-1] if suffixes else ""
+    last = path.suffix.lower()
     for known in _FORMATS.values():
         if known.is_folder is not None and known.is_folder(path):
             return known
@@ -96,9 +95,7 @@ def format_of(source: str | os.PathLike[str]) -> LogFormat:
         )
     if is_reduced(path):
         raise InputError(f"{path}: reduced data, not a log: feasid.Reduced.load reads it")
-    plain = last
-    if last == ".gz":
-        plain = suffixes[-2] if len(suffixes) > 1 else ""
+    plain = Path(path.stem).suffix.lower() if last == ".gz" else last
     for known in _FORMATS.values():
         if last in known.suffixes or (plain in known.suffixes and known.name == "csv"):
             return known
