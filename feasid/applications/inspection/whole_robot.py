@@ -20,7 +20,7 @@ from feasid.core.arrays import Array
 from feasid.parameters.feasibility.check import Verdict
 from feasid.parameters.feasibility.check import check as check_parameters
 from feasid.robot.description import Robot
-from feasid.robot.dynamics.regressor import inverse_dynamics
+from feasid.robot.dynamics import regressor as dynamics
 from feasid.robot.layout import random_configurations
 
 SAMPLES = 64  #: Number of configurations at which the mass matrix is computed.
@@ -86,20 +86,13 @@ def check_whole_robot(robot: Robot) -> WholeRobotVerdict:
 
 
 def mass_matrix(robot: Robot, values: Array) -> MassMatrix:
-    """Compute eigenvalues of the mass matrix M(q) at random configurations.
-
-    Column j of M(q) is inverse dynamics at rest without gravity for a unit acceleration of j.
-    """
+    """Compute eigenvalues of the mass matrix M(q) at random configurations."""
     rng = np.random.default_rng(0)
     configurations = random_configurations(robot, rng, SAMPLES).T
     if robot.closure is None:
         configurations[0] = np.clip(0.0, configurations.min(axis=0), configurations.max(axis=0))
-    dof = robot.dof
-    q = np.repeat(configurations, dof, axis=0)
-    ddq = np.tile(np.eye(dof), (SAMPLES, 1))
-    still = robot.with_gravity(np.zeros(3))
-    torques = inverse_dynamics(still, q, np.zeros_like(q), ddq, parameters=values)
-    matrices = torques.reshape(SAMPLES, dof, dof)
+    still = robot.with_gravity(np.zeros(3))  # so that no rounding of weights is left
+    matrices = dynamics.mass_matrix(still, values, configurations)
     eigenvalues = np.linalg.eigvalsh((matrices + np.swapaxes(matrices, 1, 2)) / 2)
     relative = eigenvalues[:, 0] / np.abs(eigenvalues).max(axis=1).clip(min=np.finfo(float).tiny)
     worst = int(np.argmin(relative))
