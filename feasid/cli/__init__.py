@@ -66,8 +66,8 @@ GROUPS = {
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 SHARED_MODULES = {
-    "check": "check compare correct", "loads": "payload torque-constants", "fit": "fit demo",
-    "fleet": "fleet store", "explain": "explain completion", "logs": "diagnose reduce replay",
+    "check": "check compare correct", "logs": "diagnose excite reduce replay", "fit": "fit demo",
+    "fleet": "fleet store", "explain": "explain completion", "loads": "payload torque-constants",
     "saved_fits": "show errors predict simulate ranges report sample export",
 }  # fmt: skip
 """Modules of several commands; any other command has a module of its name."""
