@@ -318,7 +318,8 @@ class Fit(Displayed, FittedModel):
         OutputError
             `path` exists and `overwrite` is False, or the file does not read back.
         """
-        from feasid.results.export.robot_file import find_offsets, reason_not_to_write, write_fit
+        from feasid.results.export.file_terms import find_offsets
+        from feasid.results.export.robot_file import reason_not_to_write, write_fit
 
         if not force and (reason := reason_not_to_write(self.quality)):
             raise UselessFitError(
@@ -386,7 +387,7 @@ class Fit(Displayed, FittedModel):
             log.
         """
         from feasid.results.export.clients import client_errors
-        from feasid.results.export.robot_file import find_offsets
+        from feasid.results.export.file_terms import find_offsets
 
         offsets = find_offsets(self, offset_origin)
         sensors = {x.joint: x.value for x in offsets if x.origin == "sensor"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from feasid.core.errors import InputError, did_you_mean
 from feasid.identification.effects.joint_terms import SPRINGS, remove_terms
 from feasid.identification.regression.reduce import restrict_terms
 from feasid.parameters.identifiability.base import base_parameters
+from feasid.results.export.clients import iterate_prepared_runs
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.formats.description import Extras, JointServo
@@ -28,7 +29,6 @@ from feasid.robot.joint_terms import TERMS
 if TYPE_CHECKING:
     from feasid.identification.fitted import FittedModel
     from feasid.identification.uncertainty.ranges import ResidualRegion
-    from feasid.logs.motion import Motion, Run
     from feasid.logs.servo import Servo
 
 
@@ -120,16 +120,14 @@ class Offset:
     reason: str
 
 
-def classify_offsets(
-    model: FittedModel, asked: str | Mapping[str, str] | None, runs: Iterable[tuple[Motion, Run]]
-) -> tuple[Offset, ...]:
+def find_offsets(model: FittedModel, asked: str | Mapping[str, str] | None) -> tuple[Offset, ...]:
     """The offsets of a model's joints, each of its sensor or of the joint.
 
     A sensor shows its offset always. If a joint rests without load and its torque is far below the
     offset, the sensor has no offset, and the offset is a force that acts in motion. A torque at
     rest that equals the offset contradicts neither; without evidence an offset is of the sensor.
 
-    Raises InputError: `asked` names a joint that does not exist.
+    `asked`: `offset_origin` of `Fit.write`. Raises InputError: it names a joint that does not exist.
     """
     named = {**asked} if isinstance(asked, Mapping) else {}
     if isinstance(asked, str):
@@ -141,7 +139,7 @@ def classify_offsets(
                 f"offset_origin: {joint!r} is not one of {known}{hint}", option="offset_origin"
             )
     values = joint_values(model.robot, model.robot.values)["fo"]
-    resting = {} if asked is not None or not values.any() else _torques_at_rest(model, values, runs)
+    resting = {} if asked is not None or not values.any() else _torques_at_rest(model, values)
     out = []
     for joint, value in zip(model.robot.joints, values, strict=True):
         if not value:
@@ -155,16 +153,14 @@ def classify_offsets(
     return tuple(out)
 
 
-def _torques_at_rest(
-    model: FittedModel, offsets: Array, runs: Iterable[tuple[Motion, Run]]
-) -> dict[str, float]:
+def _torques_at_rest(model: FittedModel, offsets: Array) -> dict[str, float]:
     """Median torque of joints where the whole robot rests and they carry little load."""
     robot = model.robot
     if not robot.is_tree or robot.dof != len(robot.joints):
         return {}
     bodies = robot.without_joint_terms()
     torques: list[list[float]] = [[] for _ in robot.joints]
-    for _, run in runs:
+    for _, run in iterate_prepared_runs(model, model.logs):
         still = np.flatnonzero((np.abs(run.dq) < REST_SPEED).all(axis=1))
         if len(still) == 0:
             continue

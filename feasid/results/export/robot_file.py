@@ -14,7 +14,7 @@ Errors of the file are those of its clients, by the laws of `feasid.results.expo
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,9 @@ from feasid.identification.fitted import FittedModel
 from feasid.identification.regression.reduce import reduce
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.recording import Recording
-from feasid.results.export.clients import LAWS, ClientRows, iterate_prepared_runs
+from feasid.results.export.clients import LAWS, ClientRows
 from feasid.results.export.file_terms import (
     Offset,
-    classify_offsets,
     describe_offsets,
     fit_without_added_springs,
     friction_as_files_hold,
@@ -115,11 +114,6 @@ class Export:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def find_offsets(fit: FittedModel, origin: str | Mapping[str, str] | None) -> tuple[Offset, ...]:
-    """Origin of each offset, sensor or joint; `origin` is `offset_origin` of `Fit.write`."""
-    return classify_offsets(fit, origin, iterate_prepared_runs(fit, fit.logs))
 
 
 def write_fit(
