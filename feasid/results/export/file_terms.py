@@ -127,7 +127,8 @@ def find_offsets(model: FittedModel, asked: str | Mapping[str, str] | None) -> t
     offset, the sensor has no offset, and the offset is a force that acts in motion. A torque at
     rest that equals the offset contradicts neither; without evidence an offset is of the sensor.
 
-    `asked`: `offset_origin` of `Fit.write`. Raises InputError: it names a joint that does not exist.
+    `asked`: `offset_origin` of `Fit.write`. Raises InputError: it names a joint that does not
+    exist.
     """
     named = {**asked} if isinstance(asked, Mapping) else {}
     if isinstance(asked, str):
