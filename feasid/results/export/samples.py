@@ -92,12 +92,10 @@ class Samples(Sequence[Robot]):
 
     def _held(self, place: int) -> Array:
         """Parameters with viscous and Coulomb friction in place of laws that simulators lack."""
-        one, equations = self[place], self.residual
-        return (
-            one.values
-            if equations is None
-            else friction_as_files_hold(one, equations, bool(one.elastic))
-        )
+        one = self[place]
+        if self.residual is None:
+            return one.values
+        return friction_as_files_hold(one, self.residual, bool(one.elastic))
 
     def write(
         self, folder: str | Path, pattern: str = "robot_{:03}.xml", *, overwrite: bool = False
