@@ -7,10 +7,8 @@ which reads the log once.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -67,7 +65,6 @@ def reduce_blocks(
     blocks = []
     for motion in motions:
         former = RowFormer(robot, columns, motion.cutoff or EQUATION_CUTOFF)
-        new_reducer = partial(EquationReducer, robot, columns, former.cutoff)
         for run in motion.runs:
             window = GaussianLowPass(former.cutoff, run.rate)
             memory = (2 * window.half_width + 1) / run.rate
@@ -80,7 +77,6 @@ def reduce_blocks(
                     "cutoff",
                     block=seconds,
                 )
-            parts = defaultdict[int, EquationReducer](new_reducer)
             length = max(seconds, 1.0 / run.rate)
             rows = former.rows_of(run)
             if rows is None:
@@ -88,11 +84,10 @@ def reduce_blocks(
             number = np.floor(rows.t / length).astype(np.int64)
             for k in dict.fromkeys(number.tolist()):
                 own = rows.select(number == k)
-                parts[k].add_rows(own, round(len(own.samples) * len(run) / len(number)))
-            blocks += [
-                TimeBlock(run.label, k * length, (k + 1) * length, part.result(motion.notes))
-                for k, part in parts.items()
-            ]
+                reducer = EquationReducer(robot, columns, former.cutoff)
+                reducer.add_rows(own, round(len(own.samples) * len(run) / len(number)))
+                times = k * length, (k + 1) * length
+                blocks.append(TimeBlock(run.label, *times, reducer.result(motion.notes)))
     return blocks
 
 
