@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask, interpolate
 from feasid.core.errors import LogError
 from feasid.core.notes import Note
 from feasid.logs.columns import find_growing_column, read_numbers
@@ -277,8 +277,7 @@ class ResamplingGrid:
             from scipy.interpolate import CubicSpline
 
             return np.asarray(CubicSpline(self.stamps, signal, axis=0)(self.t))
-        columns = [np.interp(self.t, self.stamps, x) for x in signal.T]
-        return np.stack(columns, axis=1)
+        return interpolate(self.t, self.stamps, signal)
 
 
 def even_grid(t: Array) -> ResamplingGrid:

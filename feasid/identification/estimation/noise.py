@@ -236,11 +236,6 @@ def correlation_times(reduced: Reduced, beta: Array, spread: Array) -> Array:
     return np.array(out)
 
 
-RANK_TOLERANCE = 1e-10
-"""Singular values of the column-scaled triangle below this share of the largest are zero: the
-data say nothing about the directions they belong to."""
-
-
 def standard_deviations(triangle: Array, residual: float, rows: int) -> Array:
     """Standard deviations of least-squares estimates.
 
@@ -256,10 +251,10 @@ def standard_deviations(triangle: Array, residual: float, rows: int) -> Array:
     norms = np.linalg.norm(triangle, axis=0)
     scale = np.where(norms > 0, norms, 1.0)
     _, singular, right = np.linalg.svd(triangle / scale)
-    determined = singular > RANK_TOLERANCE * max(singular[0], 1e-300)
+    determined = singular > RANK_SHARE * max(singular[0], 1e-300)
     variance = ((right[determined] / singular[determined, None]) ** 2).sum(axis=0)
     # A parameter is fixed when its axis has no part in the unseen directions.
-    blind = (right[~determined] ** 2).sum(axis=0) > RANK_TOLERANCE
+    blind = (right[~determined] ** 2).sum(axis=0) > RANK_SHARE
     deviation = residual / np.sqrt(rows - size) * np.sqrt(variance) / scale
     return np.where(blind, np.inf, deviation)
 
