@@ -140,9 +140,8 @@ def gather(
     for j in (j for j, name in enumerate(robot.coordinates) if name in robot.passive):
         columns, of_joint = reduced.triangles[j][:, :-1], beta[list(reduced.supports[j])]
         size = float(np.sqrt(np.sum(columns**2, axis=0) @ of_joint**2))
-        unbalanced[robot.coordinates[j]] = float(np.linalg.norm(columns @ of_joint)) / max(
-            size, 1e-300
-        )
+        total = float(np.linalg.norm(columns @ of_joint))
+        unbalanced[robot.coordinates[j]] = total / max(size, 1e-300)
     evidence = FitEvidence(
         robot.coordinates,
         tuple("N" if s else "N m" for s in _sliding(robot)),

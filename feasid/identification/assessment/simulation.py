@@ -152,10 +152,8 @@ class Simulation(Displayed):
         """
         own, other = self.rms, self.reference_rms
         if not self.closed_loop:
-            own, other = (
-                _ratio_or_nan(own, self.noise_rms),
-                _ratio_or_nan(other, self.reference_noise_rms),
-            )
+            own = _ratio_or_nan(own, self.noise_rms)
+            other = _ratio_or_nan(other, self.reference_noise_rms)
         ratio = _ratio_or_nan(own, other)
         out = np.full(ratio.shape, ALIKE, dtype="U12")
         out[ratio < 1 / CLEAR], out[ratio > CLEAR] = BETTER, WORSE

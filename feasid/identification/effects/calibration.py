@@ -271,10 +271,9 @@ def allow(
     effects = [*corrected, *possible]
     if not effects:
         return Calibration((), robot.gravity), np.zeros((robot.size, 0))
-    prior = np.repeat(
-        [e.effect.width if e in corrected else widths[e.kind] for e in effects],
-        [e.effect.size for e in effects],
-    )
+    sizes = [e.effect.size for e in effects]
+    each = [e.effect.width if e in corrected else widths[e.kind] for e in effects]
+    prior = np.repeat(each, sizes)
     mean, covariance, pull = trial.score_tests.posterior(effects, prior, trial.weight / believed)
     entries, start = [], 0
     for e in effects:
@@ -296,10 +295,7 @@ def allow(
         )
     asked = setup.options["calibration"]
     scaled = isinstance(asked, Mapping) and bool(asked.get("gain"))
-    counted = np.repeat(
-        [scaled or e.kind != "gain" or e in corrected for e in effects],
-        [e.effect.size for e in effects],
-    )
+    counted = np.repeat([scaled or e.kind != "gain" or e in corrected for e in effects], sizes)
     pull = pull[:, counted]
     # The model stands where nothing more is taken out, as far from the mean as the mean is.
     second = covariance + np.outer(mean, mean)

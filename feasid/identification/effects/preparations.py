@@ -363,10 +363,8 @@ def _factor_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, Decimated
 def _description_factors(samples: DecimatedLog) -> dict[int, float]:
     """Torque over the description's by joint, where that one explains the torque."""
     bare = samples.robot.without_joint_terms()
-    if (
-        not np.isfinite(bare.values).all()
-        or not (bare.values[bare.inertial_columns[:, 9]] > 0).any()
-    ):
+    masses = bare.values[bare.inertial_columns[:, 9]]
+    if not np.isfinite(bare.values).all() or not (masses > 0).any():
         return {}
     rigid = inverse_dynamics(bare, samples.q, samples.dq, samples.ddq)
     out = {}

@@ -172,18 +172,14 @@ class Selection:
     def drop_rejected(self, active: Iterable[EffectAt], terms: Terms) -> Selection:
         """The selection without rejected errors of the log and rejected terms."""
         stays = {("abrupt", -1), *((e.kind, e.joint) for e in active)}
-        words = (
-            {*e.effect.terms[:1]} & {*terms.get(self.names[e.joint], ())}
+        effects = [
+            e
             for e in self.fitted_effects
-        )
-        return self.with_fitted(
-            [
-                e
-                for e, word in zip(self.fitted_effects, words, strict=True)
-                if (e.kind, e.joint) in stays or word
-            ],
-            "fitted together with everything else, its size is zero or impossible",
-        )
+            if (e.kind, e.joint) in stays
+            or {*e.effect.terms[:1]} & {*terms.get(self.names[e.joint], ())}
+        ]
+        why = "fitted together with everything else, its size is zero or impossible"
+        return self.with_fitted(effects, why)
 
     def with_fitted(self, effects: Sequence[EffectAt], why: str) -> Selection:
         """The selection with fewer effects in the fit, with the reason."""

@@ -112,13 +112,11 @@ def where_determined(constants: Array, spread: Array) -> tuple[Array, Array]:
 def whitened_joint_equations(reduced: Reduced) -> list[tuple[int, Array, Array]]:
     """Per joint its equations of all base parameters, in units of the noise of its current."""
     _, beta = noise.estimate_noise(reduced)
-    spread = reduced.residuals(beta) / np.sqrt(max(reduced.rows, 1))
-    spread = np.maximum(
-        spread, noise.SMALLEST_DEVIATION * reduced.torque_norms / np.sqrt(max(reduced.rows, 1))
-    )
+    norms = np.maximum(reduced.residuals(beta), noise.SMALLEST_DEVIATION * reduced.torque_norms)
+    spread = np.maximum(norms / np.sqrt(max(reduced.rows, 1)), noise.TINY)
     out = []
     for j, (support, triangle) in enumerate(zip(reduced.supports, reduced.triangles, strict=True)):
         r = np.zeros((len(support), len(reduced.columns)))
-        r[:, list(support)] = triangle[:-1, :-1] / max(spread[j], noise.TINY)
-        out.append((j, r, triangle[:-1, -1] / max(spread[j], noise.TINY)))
+        r[:, list(support)] = triangle[:-1, :-1] / spread[j]
+        out.append((j, r, triangle[:-1, -1] / spread[j]))
     return out

@@ -81,16 +81,10 @@ def find_leakage(fitted: Reduced, test: Reduced) -> str | None:
     """A note if a test log holds the fitted rows or repeats the fitted motion."""
     if fitted.fingerprint != test.fingerprint:
         return None
-    distance = max(
-        _moment_distance(a, b) for a, b in zip(fitted.triangles, test.triangles, strict=True)
-    )
-    if distance < SAME_ROWS:
+    pairs = [*zip(fitted.triangles, test.triangles, strict=True)]
+    if max(_moment_distance(a, b) for a, b in pairs) < SAME_ROWS:
         return THE_SAME
-    motion = max(
-        _moment_distance(a[:, :-1], b[:, :-1])
-        for a, b in zip(fitted.triangles, test.triangles, strict=True)
-        if a.shape[1] > 1
-    )
+    motion = max(_moment_distance(a[:, :-1], b[:, :-1]) for a, b in pairs if a.shape[1] > 1)
     if motion < SAME_MOTION:
         return (
             "the test log repeats the fitted motion: its errors show that the fit repeats, not "

@@ -292,13 +292,11 @@ def identify_servo(logs: Sequence[Any], robot: Robot, options: Mapping[str, Any]
                 "or the column (columns=)"
             )
         elif np.isfinite(count) and rms < LEAST_COUNTS * count:
-            column, text = (
-                f"q_{joint}",
-                (
-                    f"the error cmd - q of joint {joint!r} is {rms:.2g} rad or m RMS, "
-                    f"and its encoder steps by {count:.2g}: below {LEAST_COUNTS:g} counts it "
-                    "determines no gains; lower the servo's gain, load it, or move faster"
-                ),
+            column = f"q_{joint}"
+            text = (
+                f"the error cmd - q of joint {joint!r} is {rms:.2g} rad or m RMS, "
+                f"and its encoder steps by {count:.2g}: below {LEAST_COUNTS:g} counts it "
+                "determines no gains; lower the servo's gain, load it, or move faster"
             )
         else:
             continue

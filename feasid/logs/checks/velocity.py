@@ -95,8 +95,7 @@ def _smoothed_velocities(
     if not derived:
         return None, None
     a, b = np.concatenate(derived), np.concatenate(logged)
-    fine = np.isfinite(a).all(axis=1)
-    fine &= np.isfinite(b).all(axis=1)
+    fine = np.isfinite(np.hstack([a, b])).all(axis=1)
     return a[fine], b[fine]
 
 
@@ -132,18 +131,8 @@ def _scale_findings(
             values[WAYS], remedy = ({"units": unit},), f"units={unit}"
     else:
         return []
-    return [
-        Finding(
-            "velocity",
-            "error",
-            f"velocity ({columns[1]}) {observation}",
-            remedy,
-            (name,),
-            columns,
-            options=options,
-            values=values,
-        )
-    ]
+    what = "velocity", "error", f"velocity ({columns[1]}) {observation}", remedy
+    return [Finding(*what, (name,), columns, options=options, values=values)]
 
 
 WAYS = "ways"  #: Key, among a finding's values, of the options of which one corrects it.
