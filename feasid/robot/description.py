@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arguments import Measured, Numbers, checked
+from feasid.core.arrays import Array
 from feasid.core.codec import TRANSIENT
 from feasid.core.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.bodies import Body, Member, bodies_from_dh, read_only_array
@@ -151,16 +152,7 @@ class Robot(RobotLayout):
         InputError
             `parameters` does not have n entries, or an entry is not finite; the message names it.
         """
-        delta = self.check_parameters(parameters)
-        bodies = []
-        for i, body in enumerate(self.bodies):
-            rotor = body.rotor and replace(body.rotor, values=delta[self.rotor_columns(i)])
-            bodies.append(replace(body, inertial=delta[self.inertial_columns[i]], rotor=rotor))
-        drives = [
-            replace(drive, values=delta[list(self.drive_columns(k).values())])
-            for k, drive in enumerate(self.drives)
-        ]
-        return replace(self, bodies=tuple(bodies), drives=tuple(drives))
+        return replace_values(self, self.check_parameters(parameters))
 
     def with_loops(
         self,
@@ -528,6 +520,25 @@ class Robot(RobotLayout):
             f"parameters{', joint terms ' + ' '.join(terms) if terms else ''}"
             f"{'; ' + self.constraint_summary if self.constraint_summary else ''}>"
         )
+
+
+def replace_values(robot: Robot, delta: Array) -> Robot:
+    """The robot with these standard parameters, (n,); what has NaN among its own gets none."""
+
+    def finite_or_none(part: Array) -> Array | None:
+        return part if np.isfinite(part).all() else None
+
+    bodies = []
+    for i, body in enumerate(robot.bodies):
+        values = finite_or_none(delta[robot.rotor_columns(i)])
+        rotor = body.rotor and replace(body.rotor, values=values)
+        ten = finite_or_none(delta[robot.inertial_columns[i]])
+        bodies.append(replace(body, inertial=ten, rotor=rotor))
+    drives = tuple(
+        replace(drive, values=finite_or_none(delta[list(robot.drive_columns(k).values())]))
+        for k, drive in enumerate(robot.drives)
+    )
+    return replace(robot, bodies=tuple(bodies), drives=drives)
 
 
 def find_link(robot: Robot, name: str | None) -> tuple[int, Member]:

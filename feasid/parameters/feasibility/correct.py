@@ -30,7 +30,7 @@ from feasid.parameters.feasibility.solve import Attempt
 from feasid.parameters.identifiability.base import resolve_base
 from feasid.parameters.identifiability.frames import LENGTH_POWER
 from feasid.robot import inertia
-from feasid.robot.description import Robot
+from feasid.robot.description import Robot, replace_values
 from feasid.robot.formats.load import load_robot
 
 SMALLEST_SIZE = 1e-3
@@ -252,7 +252,7 @@ def _corrected_robot(
         None,
         metric,
         tuple(dict.fromkeys(owner for owner, _ in names)),
-        _with_parameters(robot, delta) if changeable.any() else robot,
+        replace_values(robot, delta) if changeable.any() else robot,
         scale,
         attempts,
     )
@@ -354,20 +354,3 @@ def _entropic_rows(feasible: FeasibleSet, scale: Units, reference: Array) -> Arr
     part = np.zeros((len(others_of_set), feasible.size))
     part[np.arange(len(others_of_set)), others_of_set] = 1.0 / scale.parameters[others_of_set]
     return np.vstack([*rows, part])
-
-
-def _with_parameters(robot: Robot, delta: Array) -> Robot:
-    def finite_or_none(part: Array) -> Array | None:
-        return part if np.isfinite(part).all() else None
-
-    bodies = []
-    for i, (body, columns) in enumerate(zip(robot.bodies, robot.inertial_columns, strict=True)):
-        rotor = body.rotor
-        if rotor is not None:
-            rotor = replace(rotor, values=finite_or_none(delta[robot.rotor_columns(i)]))
-        bodies.append(replace(body, inertial=finite_or_none(delta[columns]), rotor=rotor))
-    drives = tuple(
-        replace(drive, values=finite_or_none(delta[list(robot.drive_columns(k).values())]))
-        for k, drive in enumerate(robot.drives)
-    )
-    return replace(robot, bodies=tuple(bodies), drives=drives)

@@ -80,35 +80,32 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
         "robot": robot.name,
         "joints": list(robot.joints),
         "lock": dict(robot.source.reading.get("lock", {})) if robot.source is not None else {},
-        "gravity": robot.gravity.tolist(),
+        "gravity": robot.gravity,
         "passive": list(robot.passive),
         "drives": [
             {
                 "name": drive.name,
                 "coupling": dict(drive.coupling),
                 "symbols": list(drive.symbols),
-                "values": None if drive.values is None else drive.values.tolist(),
+                "values": drive.values,
                 **{k: x for k in SHAPE if (x := getattr(drive, k))},
             }
             for drive in robot.drives
         ],
-        "rotors": {
-            b.name: {
-                k: x.tolist() if isinstance(x, np.ndarray) else x for k, x in vars(b.rotor).items()
-            }
-            for b in robot.bodies
-            if b.rotor is not None
-        },
+        "rotors": {b.name: vars(b.rotor) for b in robot.bodies if b.rotor is not None},
         "inertials": {
-            b.name: b.inertial.tolist()
-            for b in robot.bodies
-            if inertials and b.inertial is not None
+            b.name: b.inertial for b in robot.bodies if inertials and b.inertial is not None
         },
     }
     if robot.load_model is not None:
-        rows = zip(robot.bodies, robot.load_model.tolist(), strict=True)
-        data["load_model"] = {body.name: row for body, row in rows}
-    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+        names = (body.name for body in robot.bodies)
+        data["load_model"] = dict(zip(names, robot.load_model, strict=True))
+    return _json_bytes(data)
+
+
+def _json_bytes(data: Mapping[str, Any]) -> bytes:
+    """The content of a file of this package; arrays become lists."""
+    return (json.dumps(data, indent=1, allow_nan=False, default=np.ndarray.tolist) + "\n").encode()
 
 
 def with_sidecar(
@@ -300,15 +297,12 @@ def loop_table_bytes(robot: Robot, mimics: Collection[str]) -> bytes | None:
     data = {
         "format": TABLE_FORMAT,
         "version": TABLE_VERSION,
-        "loops": [
-            {k: x.tolist() if isinstance(x, np.ndarray) else x for k, x in vars(loop).items()}
-            for loop in robot.loops
-        ],
+        "loops": [vars(loop) for loop in robot.loops],
         "couplings": couplings,
         "active": list(robot.active),
         "configuration": {j: float(q) for j, q in robot.configuration.items()},
     }
-    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+    return _json_bytes(data)
 
 
 def _check_names(entry: Mapping[str, Any], known: Sequence[str], what: str) -> None:
