@@ -57,28 +57,15 @@ def zero_rounding_errors(values: Array, size: float) -> Array:
     return np.where(np.abs(values) <= POSE_ROUNDING * size, 0.0, values)
 
 
-def parameter_transform(rotation: Array, position: Array) -> Array:
+def parameter_transform(
+    rotation: Array, position: Array, basis: Array = _BASIS, sign: float = -1.0
+) -> Array:
     """`feasid.robot.inertia.change_frame` for many frames: (n, 3, 3), (n, 3) to (n, 10, 10)."""
-    return _congruence(_homogeneous_transforms(rotation, position), _BASIS, -1.0)
-
-
-def parameter_transform_size(rotation: Array, position: Array) -> Array:
-    """Sizes of the terms that add up to the entries of `congruence`."""
-    return _congruence(
-        _homogeneous_transforms(np.abs(rotation), np.abs(position)), np.abs(_BASIS), 1.0
-    )
-
-
-def _homogeneous_transforms(rotation: Array, position: Array) -> Array:
     transform = np.zeros((*position.shape[:-1], 1, 4, 4))
     transform[..., 0, :3, :3] = rotation
     transform[..., 0, :3, 3] = position
     transform[..., 0, 3, 3] = 1.0
-    return transform
-
-
-def _congruence(t: Array, basis: Array, sign: float) -> Array:
-    transformed = t @ basis @ np.swapaxes(t, -1, -2)
+    transformed = transform @ basis @ np.swapaxes(transform, -1, -2)
     xx, yy, zz = transformed[..., 0, 0], transformed[..., 1, 1], transformed[..., 2, 2]
     entries = [
         *(yy + zz, sign * transformed[..., 0, 1], sign * transformed[..., 0, 2]),
@@ -86,6 +73,11 @@ def _congruence(t: Array, basis: Array, sign: float) -> Array:
         *(transformed[..., k, 3] for k in range(4)),
     ]
     return np.stack(entries, axis=-2)
+
+
+def parameter_transform_size(rotation: Array, position: Array) -> Array:
+    """Sizes of the terms that add up to the entries of `parameter_transform`."""
+    return parameter_transform(np.abs(rotation), np.abs(position), np.abs(_BASIS), 1.0)
 
 
 def motion_transform(rotation: Array, position: Array) -> Array:

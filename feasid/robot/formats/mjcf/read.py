@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from feasid.core.arrays import Array
 from feasid.core.errors import DescriptionError, did_you_mean
 from feasid.core.exact.numbers import Number, quote
 from feasid.core.exact.poses import PrecisePose, compose, identity, to_decimal
@@ -306,10 +305,10 @@ class _MjcfReader:
         if name in self.joints:
             first = self.joints[name].element.line
             self.fail(f"joint {name!r} is defined twice, first on line {first}", element, scope)
-        axis = self.vector(element, "axis", values, scope, (0.0, 0.0, 1.0))
-        if not axis.any() and kind in ("hinge", "slide"):
+        axis = [n.value for n in self.parse_numbers(element, "axis", 3, values, scope)]
+        if axis == [0.0] * 3 and kind in ("hinge", "slide"):
             self.fail(f"joint {name!r}: the axis is zero", element, scope)
-        position = self.vector(element, "pos", values, scope, (0.0, 0.0, 0.0))
+        position = [n.value for n in self.parse_numbers(element, "pos", 3, values, scope)]
         turn, shift = scope.frame.rotation, scope.frame.position
         unit = math.radians(1.0) if self.compiler.degrees and kind in ("hinge", "ball") else 1.0
         reference = self.parse_numbers(element, "ref", 1, values, scope)
@@ -317,8 +316,8 @@ class _MjcfReader:
         joint = Joint(
             name,
             model.KINDS[kind],
-            turn @ axis,
-            shift + turn @ position,
+            turn @ (axis or [0.0, 0.0, 1.0]),
+            shift + turn @ (position or [0.0] * 3),
             reference[0].value * unit if reference else 0.0,
             Limits(*(n.value * unit for n in limits)),
             self.joint_terms(element, name, kind, values, scope, unit),
@@ -372,18 +371,6 @@ class _MjcfReader:
         self.effects.append(
             UnmodelledEffect(kind, self.files.text(element).path, element.line, text)
         )
-
-    def vector(
-        self,
-        element: Element,
-        name: str,
-        values: dict[str, str],
-        scope: _Scope,
-        default: tuple[float, float, float],
-    ) -> Array:
-        """Three numbers of an attribute."""
-        numbers = self.parse_numbers(element, name, 3, values, scope)
-        return np.array([n.value for n in numbers] or default)
 
     def pose(self, element: Element, values: dict[str, str], scope: _Scope) -> ExactPose:
         """Position and orientation of an element in its body's frame."""
