@@ -431,15 +431,11 @@ def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, .
     _, s, V = np.linalg.svd(rows_with_gains / norms, full_matrices=False)
     factors = (V[s < FACTOR_GAP * s[0]] / norms)[:, len(columns) :]
     factors = factors / np.abs(factors).max(axis=1, keepdims=True)
-    groups: list[list[int]] = []
-    for j in range(n):
-        same = (g for g in groups if np.allclose(factors[:, j], factors[:, g[0]], atol=1e-6))
-        group = next(same, None)
-        if group is None:
-            groups.append([j])
-        else:
-            group.append(j)
-    return tuple(tuple(model.joints[j] for j in group) for group in groups)
+    groups: dict[int, list[str]] = {}
+    for j, joint in enumerate(model.joints):
+        same = (g for g in groups if np.allclose(factors[:, j], factors[:, g], atol=1e-6))
+        groups.setdefault(next(same, j), []).append(joint)
+    return tuple(map(tuple, groups.values()))
 
 
 def load_columns(base: BaseParameters, body: str | None = None) -> tuple[str, Array]:

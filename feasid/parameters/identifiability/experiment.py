@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +33,6 @@ from feasid.robot.bodies import read_only_array
 from feasid.robot.description import Robot
 from feasid.robot.known import Index, Unknowns
 from feasid.robot.rotations import exponential
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 Joints = str | Collection[str]
 

@@ -348,20 +348,15 @@ def _geom_lines(members: Sequence[Member], extras: Extras) -> list[str]:
     What is only drawn collides with nothing, and what only collides is in a group that MuJoCo does
     not show. Meshes stay out: MuJoCo refuses a file whose meshes it does not find.
     """
-    drawings = [
-        d
-        for _, d in rewrite.placed_drawings(members, extras.drawings)
-        if isinstance(d.shape, Shape)
-    ]
     boxes = {
-        (d.tag, s.kind, *np.round([*s.half, *s.position, *s.rotation.ravel()], 12)): d
-        for d in drawings
+        (d.tag, s.kind, *np.round([*s.half, *s.position, *s.rotation.ravel()], 12)): (s, d.colour)
+        for _, d in rewrite.placed_drawings(members, extras.drawings)
         if isinstance(s := d.shape, Shape)
     }
     lines = []
-    for (tag, *place), drawing in boxes.items():
-        shape, both = drawing.shape, ("collision", *place) in boxes and ("visual", *place) in boxes
-        if not isinstance(shape, Shape) or (both and tag == "collision"):
+    for (tag, *place), (shape, colour) in boxes.items():
+        both = ("collision", *place) in boxes and ("visual", *place) in boxes
+        if both and tag == "collision":
             continue
         half = shape.half - shape.half[0] * (shape.kind == "capsule") * np.array([0, 0, 1])
         count = NUMBERS_OF_SIZE[shape.kind]
@@ -373,7 +368,7 @@ def _geom_lines(members: Sequence[Member], extras: Extras) -> list[str]:
             size=half[[0, 2]] if count == 2 else half[:count],
             pos=shape.position,
             quat=to_quaternion(shape.rotation),
-            rgba=drawing.colour or None,
+            rgba=colour or None,
             group=str(HIDDEN) if tag == "collision" else None,
             contype=silent,
             conaffinity="0",
