@@ -53,12 +53,9 @@ def _null_vectors(matrix: Array, columns: list[int], size: int) -> list[tuple[in
         return []
     order = np.argsort(columns)
     picked, null = _null_basis(matrix[:, order])
-    out = []
-    for k, place in enumerate(picked):
-        vector = np.zeros(size)
-        vector[np.asarray(columns)[order]] = null[:, k]
-        out.append((int(np.asarray(columns)[order][place]), vector))
-    return out
+    ordered, vectors = np.asarray(columns)[order], np.zeros((len(picked), size))
+    vectors[:, ordered] = null.T
+    return list(zip(ordered[picked].tolist(), vectors, strict=True))
 
 
 UNIT_ROUNDOFF = 2.3e-16  #: Relative error of a sum, per term that makes it up.

@@ -132,11 +132,8 @@ def floating_motion(
     count = len(turn)
     if np.abs(np.swapaxes(turn, 1, 2) @ turn - np.eye(3)).max(initial=0.0) > UNIT:
         raise InputError("rotation holds matrices that are not orthogonal")
-    place = (
-        np.zeros((count, 3))
-        if position is None
-        else _check_samples(position, (3,), "position", count)
-    )
+    position = np.zeros((count, 3)) if position is None else position
+    place = _check_samples(position, (3,), "position", count)
     speed = _check_samples(twist, (6,), "twist", count).reshape(count, 2, 3)
     push = _check_samples(acceleration, (6,), "acceleration", count).reshape(count, 2, 3)
     if axes == "world":
