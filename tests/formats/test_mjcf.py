@@ -220,17 +220,15 @@ def test_includes_from_elsewhere_are_refused(tmp_path, name):
 def test_include_cycles_copies_and_gaps_are_refused(tmp_path):
     write(tmp_path, '<mujocoinclude><include file="b.xml"/></mujocoinclude>', "a.xml")
     write(tmp_path, '<mujocoinclude><include file="a.xml"/></mujocoinclude>', "b.xml")
-    path = write(tmp_path, model('<include file="a.xml"/>'))
-    with pytest.raises(SecurityError, match=r"a second time \(first by .*model.xml:1\)"):
-        load_robot(path)
-    path = write(tmp_path, model('<include file="model.xml"/>'))
-    with pytest.raises(SecurityError, match="second time"):
-        load_robot(path)
-    path = write(tmp_path, model('<include file="none.xml"/>'))
-    with pytest.raises(InputError, match=r"'none\.xml' does not exist"):
-        load_robot(path)
-    with pytest.raises(DescriptionError, match="needs a file"):
-        load_robot(write(tmp_path, model('<include file=""/>')))
+    for name, error, words in (
+        ("a.xml", SecurityError, r"a second time \(first by .*model.xml:1\)"),
+        ("model.xml", SecurityError, "second time"),
+        ("none.xml", InputError, r"'none\.xml' does not exist"),
+        ("", DescriptionError, "needs a file"),
+    ):
+        path = write(tmp_path, model(f'<include file="{name}"/>'))
+        with pytest.raises(error, match=words):
+            load_robot(path)
 
 
 def test_the_size_limit_holds_for_all_includes_together(tmp_path):

@@ -1,4 +1,7 @@
-"""Mechanisms of `benchmarks.mechanism_ranks`, and models in wheels, against MuJoCo's dynamics."""
+"""Mechanisms of `benchmarks.mechanism_ranks`, and models in wheels, against MuJoCo's dynamics.
+
+Random mechanisms of `benchmarks.echelon`: exact, an error or a warning, never silently wrong.
+"""
 
 import mujoco
 import numpy as np
@@ -8,6 +11,7 @@ from robots import clear_rank, singular_values
 
 import feasid
 from benchmarks.closed import regressor_of
+from benchmarks.echelon import HARMLESS_WARNED, LARGEST_REFUSED, count_outcomes
 from benchmarks.generated import parallelogram_arm, tree_with_couplings
 from benchmarks.mechanism_ranks import (
     GAP,
@@ -24,6 +28,9 @@ from feasid.robot.formats.terms import EFFECTS
 
 SMALLEST_COEFFICIENT = 1e-4  # of these mechanisms: lengths of centimetres, squared
 SOME = ("hopper", "reacher", "inverted_double_pendulum")
+
+TELLING = (102, 229)
+"""Seeds of mechanisms that tell unmeasured joints from measured ones where the others do not."""
 
 
 @pytest.mark.parametrize(
@@ -76,3 +83,10 @@ def test_coefficients_of_loops_have_no_rounded_zeros(name):
     """Null vectors of sampled energies are off by 1e-11 to 1e-9 there."""
     K = np.asarray(mechanism(name).K)
     assert np.abs(K[K != 0]).min() > SMALLEST_COEFFICIENT
+
+
+def test_none_of_a_sample_is_silently_wrong():
+    tally, harmless, needless = count_outcomes([*range(60), *TELLING])
+    assert tally["exact"] >= 50
+    assert needless <= 1 + HARMLESS_WARNED * harmless
+    assert tally["refused"] <= LARGEST_REFUSED * tally.total()
