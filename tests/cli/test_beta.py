@@ -22,27 +22,23 @@ def given(tmp_path, monkeypatch):
     robot = feasid.load_robot("arm.urdf").with_joint_terms()
     base = feasid.base_parameters(robot)
     beta = base.K @ arm_parameters(robot)
-    pd.DataFrame({"base parameter": base.expressions, "value": beta}).to_csv(
-        "good.csv", index=False
-    )
+    good = pd.DataFrame({"base parameter": base.expressions, "value": beta})
+    good.to_csv("good.csv", index=False)
     bad = beta - 5.0 * (np.arange(len(beta)) == len(beta) - 2)
     pd.DataFrame({"value": bad}).to_csv("bad.csv", index=False)
     return tmp_path
 
 
 def test_base_parameters_are_judged_and_their_proofs_written(given, capsys):
-    assert (
-        main(["check", "--beta", "good.csv", "--robot", "arm.urdf", "--certificate", "g.json"]) == 0
-    )
-    assert (
-        main(["check", "--beta", "bad.csv", "--robot", "arm.urdf", "--certificate", "b.json"]) == 1
-    )
-    out = capsys.readouterr().out
-    assert "feasible under full" in out
-    assert "what clashes: fc of" in out
-    for name in ("g.json", "b.json"):
-        assert holds(json.loads((given / name).read_text()))
-        assert main(["verify", name]) == 0
+    for name, status, words in (
+        ("good.csv", 0, "feasible under full"),
+        ("bad.csv", 1, "what clashes: fc of"),
+    ):
+        order = ["check", "--beta", name, "--robot", "arm.urdf", "--certificate", f"{name}.json"]
+        assert main(order) == status
+        assert words in capsys.readouterr().out
+        assert holds(json.loads((given / f"{name}.json").read_text()))
+        assert main(["verify", f"{name}.json"]) == 0
 
 
 def test_certificates_are_bound_to_robot_and_question(given, capsys):
@@ -55,8 +51,7 @@ def test_certificates_are_bound_to_robot_and_question(given, capsys):
     assert "g.json: NOT about your data: value " in capsys.readouterr().out
     assert main(["verify", "g.json", "--robot", "arm.urdf"]) == 1
     assert "NOT about your data" in capsys.readouterr().out
-    order = ["verify", "g.json", "--robot", "longer.urdf", "--beta", "good.csv"]
-    assert main(order) == 1
+    assert main(["verify", "g.json", "--robot", "longer.urdf", "--beta", "good.csv"]) == 1
     assert "another geometry" in capsys.readouterr().out
     changed = json.loads((given / "g.json").read_text())
     changed["point"][0] += "1"

@@ -80,10 +80,8 @@ def test_balls_and_floating_bases_are_mujocos(tmp_path, backend):
 
     robot = feasid.load_robot(JOINTS)
     assert [b.dof for b in robot.bodies] == [6, 3, 1, 1]
-    model, own = (
-        mujoco.MjModel.from_xml_path(str(JOINTS)),
-        feasid.CompiledDynamics(robot, backend=backend),
-    )
+    model = mujoco.MjModel.from_xml_path(str(JOINTS))
+    own = feasid.CompiledDynamics(robot, backend=backend)
     for q, dq, ddq in np.random.default_rng(1).uniform(-1, 1, (5, 3, robot.dof)):
         tau = inverse(model, robot, q, dq, ddq)
         assert np.abs(own.inverse_dynamics(q, dq, ddq) - tau).max() < SAME * np.abs(tau).max()
