@@ -20,6 +20,7 @@ from feasid.applications.excitation.problem import (
     ConditionNumber,
     PredictionVariance,
     WeightedObjectives,
+    limit_margins,
 )
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
 from feasid.applications.excitation.search import LIMIT_SHARE, Perturbations
@@ -344,11 +345,9 @@ def test_a_value_per_joint(pendulums):
 
 
 def test_objectives_by_name():
-    family = design.ObjectiveFamily(tuple({"condition": 1.0}.items()), None)
-    assert family(8.0) == ConditionNumber(8.0)
-    both = design.ObjectiveFamily(tuple({"condition": 2.0, "prediction": 1.0}.items()), np.eye(2))(
-        4.0
-    )
+    assert design.ObjectiveFamily((("condition", 1.0),), None)(8.0) == ConditionNumber(8.0)
+    weights = (("condition", 2.0), ("prediction", 1.0))
+    both = design.ObjectiveFamily(weights, np.eye(2))(4.0)
     assert isinstance(both, WeightedObjectives)
     assert both.parts[0] == (2.0, ConditionNumber(4.0))
     assert isinstance(both.parts[1][1], PredictionVariance)
@@ -382,11 +381,12 @@ def draws(problem, seed=0):
 
 def test_motions_scaled_to_their_limits_touch_them(problem):
     z = scale_to_limits(problem, draws(problem))
-    moves = Perturbations(problem, lambda rng: design.random_motion(problem, rng))
-    shape = problem.coordinates.shape
-    for j, own in enumerate(z.reshape(shape)):
-        assert moves.limit_usage(j, own) == pytest.approx(1.0)
-        assert moves.limit_usage(j, 0.5 * own) == pytest.approx(0.5)
+    motion = problem.basis.matrices(problem.limit_grid) @ problem.coordinates.coefficients(z)
+    for j, own in enumerate(z.reshape(problem.coordinates.shape)):
+        pairs = zip(motion[..., [j]], problem.bounds.derivative_limits, strict=True)
+        slack = [limit_margins(x.T, limit[:, [j]])[0].min(initial=1.0) for x, limit in pairs]
+        assert min(slack) == pytest.approx(0.0, abs=1e-9)
+        assert problem.limit_usage(j, 0.5 * own) == pytest.approx(0.5)
     t = np.arange(400) * problem.basis.period / 400
     assert largest_feasible_scale(problem, 2 * z, t) == pytest.approx(0.5, abs=0.01)
     assert largest_feasible_scale(problem, 0.9 * z, t) == 1.0
@@ -407,11 +407,10 @@ def test_perturbations_change_all_joints_or_one(problem):
         }
         assert len(changed) == 1
         (joints,) = changed
-        uses = [
-            moves.limit_usage(j, f.reshape(shape)[j]) / moves.limit_usage(j, z.reshape(shape)[j])
-            for f in found
-            for j in joints[:1]
+        usages = [
+            [problem.limit_usage(j, x.reshape(shape)[j]) for j in joints[:1]] for x in (z, *found)
         ]
+        uses = np.array(usages[1:]) / usages[0]
         fits = len(joints) == 1 and np.allclose(uses, LIMIT_SHARE)
         key = (len(joints), len(found), fits)
         counts[key] = counts.get(key, 0) + 1
@@ -434,11 +433,10 @@ def test_a_motion_shifted_in_time_is_the_same_later(problem, back):
 
 def test_each_unknown_uses_its_joints_limits_once(problem):
     """One unit of it reaches the tightest of them, whatever its basis function is."""
-    moves = Perturbations(problem, None)
     joints, unknowns = problem.coordinates.shape
     for j in range(joints):
         for own in np.eye(unknowns)[1:]:
-            use = max(moves.limit_usage(j, own), moves.limit_usage(j, -own))
+            use = max(problem.limit_usage(j, own), problem.limit_usage(j, -own))
             assert use == pytest.approx(1.0, rel=0.02)
 
 

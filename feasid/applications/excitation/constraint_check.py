@@ -253,15 +253,6 @@ def largest_feasible_scale(problem: Problem, z: Array, t: Array) -> float:
 
 def scale_to_limits(problem: Problem, z: Array) -> Array:
     """Each joint's motion scaled to reach its tightest limit."""
-    matrices = problem.basis.matrices(problem.limit_grid)
-    centre = matrices @ problem.coordinates.centre
-    deviation = matrices @ problem.coordinates.coefficients(z) - centre
-    most = np.full(centre.shape[2], np.inf)
-    for step, base, limit in zip(deviation, centre, problem.bounds.derivative_limits, strict=True):
-        for edge in limit:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = (edge - base) / step
-            ratio = np.where(np.isfinite(ratio) & (ratio > 0), ratio, np.inf)
-            most = np.minimum(most, ratio.min(axis=0))
-    share = np.where(np.isfinite(most), most, 1.0)
-    return np.asarray((share[:, None] * z.reshape(problem.coordinates.shape)).ravel())
+    motions = z.reshape(problem.coordinates.shape)
+    usage = np.array([problem.limit_usage(j, motion) for j, motion in enumerate(motions)])
+    return np.asarray((motions / np.where(usage > 0, usage, 1.0)[:, None]).ravel())

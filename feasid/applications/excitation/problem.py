@@ -238,6 +238,14 @@ class Problem:
         """These limits one beside the other, (2, ...)."""
         return np.hstack([*np.array(self.bounds.derivative_limits)[self._limited_derivatives]])
 
+    def limit_usage(self, joint: int, z: Array) -> float:
+        """The share that a joint's motion uses of the tightest of its linear limits."""
+        deviation = self._fine @ (self.coordinates.span[joint] @ z)
+        centre = self._fine @ self.coordinates.centre[:, joint]
+        limits = np.array(self.bounds.derivative_limits)[self._limited_derivatives, :, joint]
+        shares = deviation[:, None] / (limits[:, :, None] - centre[:, None])
+        return float(shares.max(initial=0.0))
+
     @cached_property
     def exact_dynamics(self) -> MotionRegressor:
         """Torques and poses alone, with friction as it is."""

@@ -43,14 +43,10 @@ class Perturbations:
     draw: Draw
 
     @cached_property
-    def _matrices(self) -> Array:
-        """The basis and its derivatives where limits are kept."""
-        return self.problem.basis.matrices(self.problem.limit_grid)
-
-    @cached_property
     def _inverse_position_matrices(self) -> list[Array]:
         """From a joint's positions back to its unknowns."""
-        return [np.linalg.pinv(self._matrices[0] @ s) for s in self.problem.coordinates.span]
+        positions = self.problem.basis.matrices(self.problem.limit_grid)[0]
+        return [np.linalg.pinv(positions @ s) for s in self.problem.coordinates.span]
 
     def perturb(
         self, z: Array, others: Sequence[Array], rng: np.random.Generator
@@ -89,21 +85,8 @@ class Perturbations:
         return np.asarray(self._inverse_position_matrices[joint] @ (positions @ (span @ z)))
 
     def _fit_into_limits(self, joint: int, z: Array, like: Array) -> Array:
-        usage, like_usage = self.limit_usage(joint, z), self.limit_usage(joint, like)
+        usage, like_usage = (self.problem.limit_usage(joint, x) for x in (z, like))
         return np.asarray(z * (LIMIT_SHARE * like_usage / max(usage, 1e-9)))
-
-    def limit_usage(self, joint: int, z: Array) -> float:
-        """The share that a joint's motion uses of the tightest of its linear limits."""
-        problem = self.problem
-        deviation = self._matrices @ (problem.coordinates.span[joint] @ z)
-        centre = self._matrices @ problem.coordinates.centre[:, joint]
-        limits = problem.bounds.derivative_limits
-        most = 0.0
-        for step, base, limit in zip(deviation, centre, limits, strict=True):
-            for edge in limit[:, joint]:
-                if np.isfinite(edge):
-                    most = max(most, float((step / (edge - base)).max()))
-        return most
 
 
 Family = Callable[[float], Objective]  #: The objective for an exponent of smoothing; picklable.
