@@ -66,7 +66,7 @@ GROUPS = {
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 SHARED_MODULES = {
-    "check": "check compare correct", "logs": "diagnose excite reduce replay", "fit": "fit demo",
+    "check": "check compare", "logs": "diagnose excite reduce replay", "fit": "fit demo",
     "fleet": "fleet store", "explain": "explain completion", "loads": "payload torque-constants",
     "saved_fits": "show errors predict simulate ranges report sample export",
 }  # fmt: skip

@@ -1,6 +1,4 @@
-"""Verdicts on description files and base parameters, their corrections, and models side by side:
-check, correct, compare.
-"""
+"""Verdicts on description files and base parameters, and models side by side: check, compare."""
 
 from __future__ import annotations
 
@@ -17,7 +15,6 @@ from typing import Any
 from feasid import __version__
 from feasid.applications.inspection import file_check as reports
 from feasid.applications.inspection.file_check import FileCheck, check_file
-from feasid.applications.inspection.file_correction import correct_file, correction_lines
 from feasid.applications.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.cli import Answer, beta
 from feasid.cli.options import flag, takes, word
@@ -25,7 +22,7 @@ from feasid.cli.output import print_display
 from feasid.cli.robot import robot_words
 from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import FeasidError, InputError
-from feasid.core.files import check_outputs, check_writable, write_atomically
+from feasid.core.files import check_outputs
 from feasid.core.progress import step
 
 WORST = ("error", INFEASIBLE, INCONCLUSIVE)
@@ -204,71 +201,6 @@ def _check_whole_robot(path: str) -> Any:
         return check_whole_robot(reports.load_bodies(path))
     except FeasidError as error:
         return error
-
-
-CORRECT = "applications.inspection.file_correction:correct_file"
-
-
-@takes(
-    word("file", "FILE", "URDF, MJCF, SDF or USD", nargs="?"),
-    word("--out", "FIXED", "file to write", required=True),
-    flag("--overwrite", "replace FIXED if it exists"),
-    parameters_of(CORRECT, "metric margin fill total_mass for_"),
-    *beta.ARGUMENTS,
-)
-def run_correct(arguments: argparse.Namespace) -> Answer:
-    """The closest consistent model: the file's own text, with only impossible numbers changed.
-
-    With --beta and --robot the closest feasible base parameters, written as CSV.
-
-    Exit status: 0 written, 2 error. The written file is verified in exact arithmetic.
-    """
-    outputs = {"--out": arguments.out, "--certificate": arguments.certificate}
-    inputs = arguments.file, arguments.beta, arguments.robot
-    check_outputs(outputs, inputs, overwrite=arguments.overwrite)
-    if arguments.beta is not None:
-        return _correct_beta(arguments)
-    beta.refuse_arguments(arguments, bool(arguments.file), "links are corrected without a solver")
-    check_writable(arguments.out, overwrite=arguments.overwrite)
-    how = read_parameters(arguments, CORRECT, "metric margin fill total_mass for_ model")
-    done = correct_file(arguments.file, **how)
-    done.write(arguments.out, overwrite=arguments.overwrite)
-    print("".join(f"{line}\n" for line in correction_lines(done)), end="")
-    count = len(done.changes)
-    changed = f"{count} link{'s' * (count > 1)} corrected, all physically consistent"
-    print(f"{arguments.out}: {changed if count else 'unchanged, every link is feasible'}")
-    return 0, lambda: {
-        "path": arguments.file,
-        "out": arguments.out,
-        "changes": [c.to_dict() for c in done.changes],
-    }
-
-
-def _correct_beta(arguments: argparse.Namespace) -> Answer:
-    """Base parameters instead of a file."""
-    if arguments.file is not None:
-        raise InputError(f"--beta requires --robot; remove {arguments.file} from the arguments")
-    if arguments.total_mass is not None:
-        raise InputError("--total-mass applies to the links of a file, not to --beta")
-    import pandas as pd
-
-    from feasid.applications.inspection.base_values import NAME, VALUE
-    from feasid.parameters.feasibility.correct import correct
-
-    values, base = beta.read_values_and_base(arguments)
-    done = correct(values, base, consistency=arguments.consistency, solver=arguments.solver)
-    index = pd.Index(base.expressions, name=NAME)
-    table = pd.DataFrame({"given": values.to_numpy(), VALUE: done.beta}, index=index)
-    write_atomically(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
-    far = f"the closest feasible values, Euclidean distance {done.distance:.6g}"
-    print(f"wrote {arguments.out}: {far if done.changed else 'unchanged, they are feasible'}")
-    beta.save_certificate(done.optimality, arguments.certificate, arguments.overwrite)
-    return 0, lambda: {
-        "robot": arguments.robot,
-        "out": arguments.out,
-        "distance": done.distance,
-        "base_parameters": table[VALUE].to_dict(),
-    }
 
 
 COMPARE = "applications.inspection.comparison:compare"
