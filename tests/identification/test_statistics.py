@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from logs import arm_parameters, simulate
+from logs import arm_log
 from robots import ARM
 
 import feasid
@@ -25,8 +25,7 @@ def test_deviations_are_those_of_the_whole_regressor():
 
 def test_a_fit_tells_errors_and_deviations_of_its_log():
     robot = feasid.load_robot(ARM)
-    truth = robot.with_joint_terms()
-    log = simulate(truth, arm_parameters(truth), 0, samples=400, noise=0.1)
+    _, log = arm_log(0, 400, 0.1)
     fit = feasid.fit(log, robot, **{**feasid.SOUSA_2014, "cutoff": None})
     table = fit.base_table
     expected = 100 * table["std"] / table["value"].abs()

@@ -85,9 +85,8 @@ def test_ends_are_reflected_for_three_periods_or_as_far_as_there_are_samples(n, 
 def gain(frequency, cutoff, derivative=0):
     t = np.arange(6000) / FAST
     w = 2 * np.pi * frequency
-    out = smooth_and_differentiate(np.sin(w * t)[:, None], derivative, cutoff, FAST)[derivative][
-        :, 0
-    ]
+    parts = smooth_and_differentiate(np.sin(w * t)[:, None], derivative, cutoff, FAST)
+    out = parts[derivative][:, 0]
     wanted = [np.sin(w * t), w * np.cos(w * t), -w * w * np.sin(w * t)][derivative]
     middle = slice(1000, -1000)
     return float(out[middle] @ wanted[middle] / (wanted[middle] @ wanted[middle]))

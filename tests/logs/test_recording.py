@@ -27,12 +27,9 @@ def test_a_fit_reads_its_file_once_and_prepares_it_once(case, monkeypatch):
     monkeypatch.setattr(
         recordings, "read_log", lambda p, **how: read.append(p) or real_read(p, **how)
     )
-
-    def count(*a):
-        prepared.append(a)
-        return real_prepare(*a)
-
-    monkeypatch.setattr(recordings, "motion_from_signals", count)
+    monkeypatch.setattr(
+        recordings, "motion_from_signals", lambda *a: prepared.append(a) or real_prepare(*a)
+    )
     fit = feasid.fit(str(folder / "log.csv"), robot)
     fit.plot()
     fit.summary()
@@ -75,14 +72,11 @@ def test_a_tuple_of_arrays_is_one_log(case):
         feasid.fit((t, q[1:], tau), robot)
 
 
-def polars_table(log):
-    return pytest.importorskip("polars").from_pandas(log)
-
-
 def test_lazy_tables_are_collected_first(case):
     _, robot, log = case
+    table = pytest.importorskip("polars").from_pandas(log)
     with pytest.raises(InputError, match="not LazyFrame"):
-        feasid.fit(polars_table(log).lazy(), robot)
+        feasid.fit(table.lazy(), robot)
 
 
 def test_what_was_reduced_is_fitted(case):
