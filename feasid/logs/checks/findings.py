@@ -119,6 +119,8 @@ class Diagnosis(Displayed):
         """A short display of the diagnosis."""
         count = {level: sum(f.level == level for f in self.findings) for level in LEVELS}
         wrong, doubtful, _ = count.values()
+        more = "more: diagnosis.explain(), diagnosis.frame()"
+        more += "; feasid.fit(log, robot, **diagnosis.options)" * bool(self.options)
         return Display(
             f"diagnosis of {self._headline()}",
             [
@@ -127,10 +129,7 @@ class Diagnosis(Displayed):
             ],
             [str(f) for f in self.findings if f.level != "note"],
             [str(f).splitlines()[0] for f in self.findings if f.level == "note"],
-            "more: diagnosis.explain(), diagnosis.frame(); feasid.fit(log, robot, "
-            "**diagnosis.options)"
-            if self.options
-            else "more: diagnosis.explain(), diagnosis.frame()",
+            more,
         )
 
 

@@ -33,9 +33,7 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
     if derived is None or logged is None:
         return []
     names = raw.layout.coordinates
-    for k, name in enumerate(names):
-        if name in in_degrees:
-            derived[:, k] *= DEGREE
+    derived[:, [name in in_degrees for name in names]] *= DEGREE
     size = np.linalg.norm(logged, axis=0)
     off = np.array(
         [[np.linalg.norm(logged[:, i] - derived[:, j]) for j in range(len(names))]
