@@ -416,7 +416,7 @@ def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return out
 
 
-BINARY = "a binary file, not JSON; feasid show checks the certificate of a saved fit"
+NOT_JSON, BINARY = "not JSON, ", "a binary file; feasid show checks the certificate of a saved fit"
 
 
 def read_file(path: str) -> str:
@@ -437,9 +437,8 @@ def main(argv: Sequence[str]) -> int:
             data = json.loads(read_file(name), object_pairs_hook=unique)
             print(f"{path}: verified: " + verify(data).replace("\n", "\n  "))
         except (ValueError, RecursionError) as error:
-            why = "not JSON, " if isinstance(error, json.JSONDecodeError) else ""
-            said = BINARY if isinstance(error, UnicodeDecodeError) else f"{why}{error}"
-            print(f"{path}: REJECTED: {said}")
+            said = BINARY if isinstance(error, UnicodeDecodeError) else error
+            print(f"{path}: REJECTED: {NOT_JSON * isinstance(error, json.JSONDecodeError)}{said}")
             status = max(status, 1)
         except OSError as error:
             print(f"{path}: cannot be read: {error.strerror or error}", file=sys.stderr)

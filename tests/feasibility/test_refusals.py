@@ -438,7 +438,7 @@ def test_the_worst_of_many_files_is_the_exit_status(tmp_path, capsys):
     good, bad, absent = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "absent.json"
     good.write_text(json.dumps(FEASIBLE))
     bad.write_bytes(b"PK\x8e")
-    with pytest.raises(CertificateError, match="no certificate: a binary file, not JSON"):
+    with pytest.raises(CertificateError, match="no certificate: a binary file"):
         feasid.Certificate.load(bad)
     assert certificate.main([str(bad)]) == 1
     assert "feasid show checks the certificate of a saved fit" in capsys.readouterr().out

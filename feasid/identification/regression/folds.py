@@ -155,8 +155,7 @@ class Strata:
     @cached_property
     def total_triangle(self) -> Array:
         """The triangle of all rows [w | tau], shape (k, k)."""
-        triangles = self.by_slowness[0]
-        return triangularise(triangles.reshape(-1, triangles.shape[-1])[:, :-1])
+        return triangularise(self.triangles.reshape(-1, self.triangles.shape[-1])[:, :-1])
 
     def correlation_time(self, beta: Array, followed: Array | None = None) -> float:
         """Rows per independent row: 1 + 2 sum of the residual's autocorrelation.

@@ -129,8 +129,8 @@ def _scale_findings(
             values[WAYS], remedy = ({"units": unit},), f"units={unit}"
     else:
         return []
-    what = "velocity", "error", f"velocity ({columns[1]}) {observation}", remedy
-    return [Finding(*what, (name,), columns, options=options, values=values)]
+    text, where = f"velocity ({columns[1]}) {observation}", ((name,), columns)
+    return [Finding("velocity", "error", text, remedy, *where, options=options, values=values)]
 
 
 WAYS = "ways"  #: Key, among a finding's values, of the options of which one corrects it.
