@@ -69,6 +69,7 @@ def test_an_error_ends_the_steps(quick):
         progress.step("second"),
     ):
         raise feasid.errors.InputError("no")
+    lines.clear()  # a busy machine may have shown the first
     with progress.step("third"):
         time.sleep(0.1)
     assert {line.split(",")[0] for line in lines} == {"third"}
