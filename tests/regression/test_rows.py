@@ -92,9 +92,9 @@ def test_rows_of_the_measured_joints_only():
 
 @pytest.mark.parametrize("most", [150, 10**6])
 def test_a_sample_has_rows_of_the_log_from_all_over_it(most, monkeypatch):
-    monkeypatch.setattr(rows_module, "STRETCH", 8)
+    monkeypatch.setattr(rows_module, "SEGMENT", 8)
     _, rows = log_rows()
-    some, kept = rows.sampled(most)
+    some, kept = rows.sample(most)
     assert 0.8 * most < len(some) / len(some.joints) <= most or kept.all()
     np.testing.assert_array_equal(some.t, rows.t[kept])
     np.testing.assert_array_equal(some.torque, rows.torque[kept])

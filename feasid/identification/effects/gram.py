@@ -200,7 +200,7 @@ class BlockGrams:
     @classmethod
     def from_log(cls, trial: CorrectedLog, effects: Iterable[EffectAt]) -> BlockGrams:
         """Gram matrices of a log row by row, with the effects that it can show."""
-        rows, sample = trial.rows.sampled(MOST_ROWS)
+        rows, sample = trial.rows.sample(MOST_ROWS)
         share, gravity = float(sample.mean()), trial.setup.base.robot.gravity
         K = np.asarray(trial.base.K, dtype=np.float64)
         values, vectors = np.linalg.eigh(K @ trial.unit_covariance @ K.T)

@@ -55,11 +55,7 @@ DEFAULT_WORDS = ("sqrt", "load", "weight", "stribeck", "direction", "spring", "r
 """Joint terms that are searched in any log: all but gravity compensators, whose sine and cosine
 of the position are those of bodies."""
 
-PLAIN: Mapping[str, tuple[Any, ...]] = {
-    "diagnose": (False,),
-    "calibration": (None,),
-    "candidates": ((),),
-}
+PLAIN: Mapping[str, Any] = {"diagnose": False, "calibration": None, "candidates": ()}
 """Options of a fit with which, together, nothing is searched."""
 
 MOST_FEATURES = 12
@@ -282,7 +278,7 @@ def remaining_delay(trial: CorrectedLog, delay: Delay) -> Delay:
 def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]:
     """Everything that is looked for in a log; nothing where the caller turned all of it off."""
     setup, joints, robot = trial.setup, trial.rows.joints, trial.base.robot
-    if all(setup.options[name] in off for name, off in PLAIN.items()):
+    if all(setup.options[name] == off for name, off in PLAIN.items()):
         return []
     widths = usual_widths(setup.options["calibration"], setup.sample_time)
     out = [m for m in correctable_effects(setup, widths) if m.kind != "warm-up"]

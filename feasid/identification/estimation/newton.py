@@ -138,7 +138,7 @@ class EntropicProblem:
         return replace(minimum, delta=polished) if better else minimum, resumable
 
     @property
-    def curved(self) -> bool:
+    def has_curved_limits(self) -> bool:
         """Whether a constraint other than of bodies is curved, as ellipsoids for centres of mass.
 
         Along it Newton's steps are as short as the distance to it: from one minimum to that of
@@ -333,7 +333,7 @@ class EntropicProblem:
         minima, curve = dict[int, Array](), dict[int, float]()
 
         def weigh(place: int, near: Array) -> None:
-            barriers = (*BARRIERS[: 3 * self.curved], NEARBY)
+            barriers = (*BARRIERS[: 3 * self.has_curved_limits], NEARBY)
             path = self.path(near, GRID[place], barriers, NEARBY)
             minima[place] = path[0].delta
             curve[place] = self.evidence(path[-1].delta, GRID[place])

@@ -204,7 +204,7 @@ class Minimiser:
         problem, divergence = self.problem.problem(r, rho, self.weight)
         # With a weak prior bodies are close to their bounds.
         every, resumed = (WEAK, WEAK[1:]) if divergence < WEAKEST else (BARRIERS, CLOSER)
-        resumed = every if problem.curved else resumed
+        resumed = every if problem.has_curved_limits else resumed
         start, barriers = (self.start, every) if self.near is None else (self.near, resumed)
         path = problem.path(
             self.problem.reduce(start),
@@ -241,10 +241,10 @@ class Minimiser:
         last = min(allowed / (problem.logarithms + 1), LOOSEST)
         if divergence >= WEAKEST and last > BARRIERS[-1] and not problem.feasible.convex:
             start = self.problem.reduce(self.start if self.near is None else self.near)
-            barriers = (*BARRIERS[: 2 * (self.near is None or problem.curved)], last)
+            barriers = (*BARRIERS[: 2 * (self.near is None or problem.has_curved_limits)], last)
             path = problem.path(start, divergence, barriers, CLOSE * last)
             if path[-1].gap <= allowed:
-                self.near = self.problem.expand(path[0 if problem.curved else -1].delta)
+                self.near = self.problem.expand(path[0 if problem.has_curved_limits else -1].delta)
                 return self.problem.expand(path[-1].delta)
         return self.minimum(r, rho).delta
 

@@ -30,7 +30,7 @@ from feasid.robot.dynamics.spatial import as_samples_last
 
 Places = npt.NDArray[np.intp]
 
-STRETCH = 400  #: Rows that follow on each other where a long log is sampled: 20 s at 8 Hz.
+SEGMENT = 400  #: Rows that follow on each other where a long log is sampled: 20 s at 8 Hz.
 GOLDEN = 0.5 * (5.0**0.5 - 1.0)  #: Its multiples fall everywhere between whole numbers.
 
 
@@ -298,10 +298,10 @@ class Rows:
         self.supports = former.supports
         self._set_parts([rows for run in runs if (rows := former.rows_of(run)) is not None])
 
-    def sampled(self, most: int) -> tuple[Rows, Mask]:
-        """About so many rows of every joint, in stretches all over the log, and which they are.
+    def sample(self, most: int) -> tuple[Rows, Mask]:
+        """About so many rows of every joint, in segments all over the log, and which they are.
 
-        Where in its share of the log a stretch begins differs from one to the next, since motions
+        Where in its share of the log a segment begins differs from one to the next, since motions
         repeat; the first is the log's beginning, when joints are cold.
         """
         count, parts = len(self) // len(self.joints), list[RunRows]()
@@ -310,8 +310,8 @@ class Rows:
         kept, before = np.zeros(count, dtype=bool), 0
         for part in self.parts:
             size = len(part.samples)
-            stretches = 1 + size * most // (count * STRETCH)
-            edges = np.linspace(0, size, stretches + 1).astype(int)
+            segments = 1 + size * most // (count * SEGMENT)
+            edges = np.linspace(0, size, segments + 1).astype(int)
             for k, (first, end) in enumerate(pairwise(edges.tolist())):
                 length = max(1, (end - first) * most // count)
                 first += int((end - first - length) * (k * GOLDEN % 1.0))
