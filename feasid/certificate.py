@@ -158,11 +158,12 @@ def rule_table(
     rules: dict[Any, MatrixCondition] = {}
     for owner, columns in owned.items():
         for role, prefix, allowed in (("body", "", [BODY]), ("rotor", "rotor_", [BODY, BALANCED])):
-            own = [s for s in BODY if prefix + s in columns]
-            if own and not any(own == list(some) for some in allowed):
+            symbols = [s for s in BODY if prefix + s in columns]
+            if symbols and not any(symbols == list(some) for some in allowed):
                 raise ValueError(f"parameters of the {role} of {owner!r} are missing")
-            if own and not none.issuperset(columns[prefix + s] for s in own):  # a mere frame
-                rules[role, owner] = consistency(kind, {s: columns[prefix + s] for s in own})
+            # Parameters that are all tied to zero are those of a mere frame, without a body.
+            if symbols and not none.issuperset(columns[prefix + s] for s in symbols):
+                rules[role, owner] = consistency(kind, {s: columns[prefix + s] for s in symbols})
         for symbol in (s for s in SIGNED if s in columns):
             one = {columns[symbol]: [(0, 0, ONE)]}
             rules["sign", owner, symbol] = MatrixCondition([[ZERO]], one, False)
@@ -177,13 +178,13 @@ def read_constraint(item: Mapping[str, Any], size: int) -> MatrixCondition:
         raise ValueError("a further constraint needs the keys name, strict, size and entries")
     read_name(item["name"])
     rank = read_index(item["size"], LARGEST_MATRIX + 1)
-    constant, seen = [[ZERO] * rank for _ in range(rank)], set()
+    constant, places = [[ZERO] * rank for _ in range(rank)], set()
     basis: dict[int, list[tuple[int, int, Fraction]]] = {}
     for r, c, pairs, number in item["entries"]:
         place = read_index(r, rank), read_index(c, rank)
-        if r > c or place in seen:
+        if r > c or place in places:
             raise ValueError(f"entry {r}, {c} of {item['name']!r} is below the diagonal or twice")
-        seen.add(place)
+        places.add(place)
         constant[r][c] = constant[c][r] = exact(number)
         for j, value in read_row(pairs, size).items() if pairs else ():
             basis.setdefault(j, []).extend((a, b, value) for a, b in {(r, c), (c, r)})
@@ -212,8 +213,8 @@ class Claim:
             self.rules["asked", str(k)] = read_constraint(item, n)
             self.spend(len(self.rules["asked", str(k)].constant) ** 2, 0)  # what it takes to hold
         self.known = [read_name(tie["name"]) for tie in data["ties"]]
-        given = len(self.matrix) if "values" in data else 0
-        self.values = read_list(data.get("values", []), given, "values")
+        count = len(self.matrix) if "values" in data else 0
+        self.values = read_list(data.get("values", []), count, "values")
         if not self.matrix and (data["claim"] in ("feasible", "bound") or not data["constraints"]):
             raise ValueError("nothing is given: there is no equation")
         if self.margin < 0 or any(len(tie) != 3 for tie in data["ties"]):
@@ -277,13 +278,13 @@ class Claim:
         """``sum_k <C_k, Z_k> + v.t`` and the cost of a limit; whether a strict rule has a
         multiplier.
         """
-        left: list[list[Pair]] = [[] for _ in range(self.size)]
-        total, strictly, seen = list[Pair](), False, set()
+        sums: list[list[Pair]] = [[] for _ in range(self.size)]
+        total, strictly, keys = list[Pair](), False, set()
         for label, triangle in self.data["multipliers"]:
             key = tuple(label)
-            if key in seen or key not in self.rules:
+            if key in keys or key not in self.rules:
                 raise ValueError(f"there is no constraint {str(key)[:60]}, or it is there twice")
-            seen.add(key)
+            keys.add(key)
             rule, size = self.rules[key], range(len(self.rules[key].constant))
             numbers = read_list(triangle, len(size) * (len(size) + 1) // 2, "a multiplier")
             places = ((r, c) for r in size for c in size[r:])
@@ -295,19 +296,19 @@ class Claim:
             total += [(rule.constant[r][c], Z[r][c]) for r, c in product(size, size)]
             total += [(-self.margin, Z[i][i]) for i in size]
             for j, entries in rule.basis.items():
-                left[j] += [(v, Z[r][c]) for r, c, v in entries]
+                sums[j] += [(v, Z[r][c]) for r, c, v in entries]
         tied = read_list(self.data["tied"], len(self.ties), "tied")
         total += zip(tied, self.tied, strict=True)
         rows, factors = [*self.matrix, *self.ties], [*combination, *tied]
         for row, y in zip(rows, factors, strict=True):
             for j, value in row.items():
-                left[j].append((-y, value))
-        rest = [self.dot(terms) for terms in left]
-        if any(rest) and self.limits is None:
+                sums[j].append((-y, value))
+        residuals = [self.dot(terms) for terms in sums]
+        if any(residuals) and self.limits is None:
             raise ValueError("the multipliers do not cancel")
         if self.limits is not None:
-            total += zip(map(abs, rest), self.limits, strict=True)
-        return self.dot(total), strictly and not any(rest)
+            total += zip(map(abs, residuals), self.limits, strict=True)
+        return self.dot(total), strictly and not any(residuals)
 
     def check(self) -> str:
         """Check the proof; the sentence that is proved."""
@@ -333,7 +334,7 @@ class Claim:
         R = [read_row(row, nb) if row else {} for row in data["rows"]]
         rho = read_list(data["target"], len(R), "the target")
         w = read_list(self.data["weights"], len(R), "weights")
-        rest, floor = exact(data["rest"]), exact(self.data["floor"])
+        unexplained, floor = exact(data["rest"]), exact(self.data["floor"])
         y: list[list[Pair]] = [[] for _ in range(nb)]
         for row, weight in zip(R, w, strict=True):
             for i, value in row.items():
@@ -341,14 +342,15 @@ class Claim:
         total, _ = self.combine([self.dot(terms) for terms in y])
         least = -total - self.dot(zip(w, rho, strict=True))
         norm = self.dot(zip(w, w, strict=True))
-        proved = floor <= rest or (least > 0 and least**2 >= (floor - rest) * norm)
-        if len(data) != 3 or rest < 0 or not proved:
+        # By Cauchy and Schwarz the squared residual is at least least^2 / |w|^2.
+        proved = floor <= unexplained or (least > 0 and least**2 >= (floor - unexplained) * norm)
+        if len(data) != 3 or unexplained < 0 or not proved:
             raise ValueError("the multipliers do not prove the bound")
         d = self.check_point(True, ZERO)  # our own margin is no part of the claim
         beta = [self.dot((c, d[j]) for j, c in row.items()) for row in self.matrix]
         fits = [[(c, beta[i]) for i, c in row.items()] for row in R]
         off = [self.dot([*x, (t, -ONE)]) for x, t in zip(fits, rho, strict=True)]
-        here = float(rest + self.dot(zip(off, off, strict=True))) ** 0.5
+        here = float(unexplained + self.dot(zip(off, off, strict=True))) ** 0.5
         root = f"{max(float(floor), 0.0) ** 0.5:.9g}"
         root = root if exact(root) ** 2 <= floor else f"{float(root) * (1 - 1e-8):.9g}"  # down
         return f"no parameters fit better than {root}; the point given reaches {here:.9g}"
@@ -368,21 +370,19 @@ class Claim:
         for name, tie, value in zip(self.known, self.ties, self.tied, strict=True):
             lines.append(f"asked: {name}: {_describe_sum(tie, names)} = {value}")
         for k, item in enumerate(data["constraints"]):
-            lines.append(f"asked: {item['name']}: {_in_words(self.rules['asked', str(k)], names)}")
+            rule = self.rules["asked", str(k)]
+            of, size = ", ".join(names[j] for j in rule.basis), len(rule.constant)
+            kind, sign = ("definite", ">") if rule.strict else ("semidefinite", ">=")
+            text = f"a {size}x{size} matrix of {of} is positive {kind}"
+            if size == 1:
+                row = {j: entries[0][2] for j, entries in rule.basis.items()}
+                text = f"{_describe_sum(row, names)} + {rule.constant[0][0]} {sign} 0"
+            lines.append(f"asked: {item['name']}: {text}")
         if self.limits is not None:
             mass, length, terms = (data["limit"][key] for key in LIMITS)
-            size = f"{mass} kg at {length} m in first and second moments"
-            lines.append(f"proved only up to {mass} kg per body, {size}, {terms} in joint terms")
+            text = f"{mass} kg at {length} m in first and second moments"
+            lines.append(f"proved only up to {mass} kg per body, {text}, {terms} in joint terms")
         return lines
-
-
-def _in_words(rule: MatrixCondition, names: Sequence[str]) -> str:
-    """A further constraint in words."""
-    of, size = ", ".join(names[j] for j in rule.basis), len(rule.constant)
-    if size > 1:
-        return f"a {size}x{size} matrix of {of} is positive {'' if rule.strict else 'semi'}definite"
-    row = {j: entries[0][2] for j, entries in rule.basis.items()}
-    return f"{_describe_sum(row, names)} + {rule.constant[0][0]} {'>' if rule.strict else '>='} 0"
 
 
 def _describe_sum(row: Row, names: Sequence[str]) -> str:
@@ -391,10 +391,10 @@ def _describe_sum(row: Row, names: Sequence[str]) -> str:
 
 def digest(data: Mapping[str, Any]) -> str:
     """Fingerprint of everything in a certificate but the fingerprint."""
-    rest = json.dumps({k: v for k, v in data.items() if k != "digest"}, sort_keys=True)
+    text = json.dumps({k: v for k, v in data.items() if k != "digest"}, sort_keys=True)
     from hashlib import sha256  # it loads OpenSSL, which few calls need
 
-    return sha256(rest.encode()).hexdigest()
+    return sha256(text.encode()).hexdigest()
 
 
 def verify(data: Any) -> str:
@@ -437,8 +437,8 @@ def main(argv: Sequence[str]) -> int:
             data = json.loads(read_file(name), object_pairs_hook=unique)
             print(f"{path}: verified: " + verify(data).replace("\n", "\n  "))
         except (ValueError, RecursionError) as error:
-            said = BINARY if isinstance(error, UnicodeDecodeError) else error
-            print(f"{path}: REJECTED: {NOT_JSON * isinstance(error, json.JSONDecodeError)}{said}")
+            text = BINARY if isinstance(error, UnicodeDecodeError) else error
+            print(f"{path}: REJECTED: {NOT_JSON * isinstance(error, json.JSONDecodeError)}{text}")
             status = max(status, 1)
         except OSError as error:
             print(f"{path}: cannot be read: {error.strerror or error}", file=sys.stderr)

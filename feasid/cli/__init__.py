@@ -152,6 +152,7 @@ def _run_command(argv: list[str], written: Journal) -> int:
         word = "interrupted" if number == signal.SIGINT else "terminated"
         with suppress(OSError):  # the terminal may be closed
             print(f"\nfeasid: {word}; {outcome}", file=sys.stderr)
+        # As shells report a process that a signal ended.
         return 128 + number
 
 
@@ -204,6 +205,7 @@ def _dispatch(argv: list[str]) -> int:
     from feasid.cli.output import SCHEMA
     from feasid.core.notes import as_json
 
+    # Standard output holds one object and no sentence, so that programs can read it.
     with redirect_stdout(sys.stderr):
         status, data = command.run(arguments)
     answer = {"schema": SCHEMA, "command": name, "feasid": __version__, **data()}

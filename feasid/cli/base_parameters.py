@@ -109,8 +109,7 @@ def _print_missing_combinations(robot: Robot, arguments: argparse.Namespace) -> 
     experiment = _base_of_experiment(robot, arguments.experiment, arguments)
     use = _base_of_experiment(robot, arguments.use, arguments)
     gap = experiment.missing_for(use)
-    print(fill(f"{robot.name}: {gap}", WIDTH))
-    print()
+    print(fill(f"{robot.name}: {gap}", WIDTH), end="\n\n")
     for line in gap.table().splitlines():
         print(fill(line, WIDTH, subsequent_indent="      ", drop_whitespace=True))
     return 1 if gap.size else 0, lambda: {

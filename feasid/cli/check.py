@@ -92,6 +92,7 @@ def _judge_beta(arguments: argparse.Namespace) -> Answer:
 
     values, base = beta.read_values_and_base(arguments)
     verdict = check(values, base, consistency=arguments.consistency, solver=arguments.solver)
+    # The call is for Python; what saves the certificate names the command.
     print(verdict.explain().replace(": verdict.certificate.verify()", ""))
     beta.save_certificate(verdict.certificate, arguments.certificate)
     if verdict.feasible is False:
@@ -164,6 +165,7 @@ def _print_text(results: Results, arguments: argparse.Namespace) -> None:
         status = _status_word(result, arguments)
         counts[status] = counts.get(status, 0) + 1
         if isinstance(result, FeasidError):
+            # Most errors name their file themselves.
             start = "" if str(result).startswith(path) else f"{path}: "
             print(f"{start}{result}", file=sys.stderr)
         elif status in WORST or not arguments.quiet:

@@ -9,7 +9,7 @@ from feasid.cli import Answer, beta
 from feasid.cli.options import flag, takes, word
 from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError
-from feasid.core.files import check_outputs, check_writable, write_atomically
+from feasid.core.files import check_outputs, write_atomically
 
 CORRECT = "applications.inspection.file_correction:correct_file"
 
@@ -34,7 +34,6 @@ def run_correct(arguments: argparse.Namespace) -> Answer:
     if arguments.beta is not None:
         return _correct_beta(arguments)
     beta.refuse_arguments(arguments, bool(arguments.file), "links are corrected without a solver")
-    check_writable(arguments.out, overwrite=arguments.overwrite)
     how = read_parameters(arguments, CORRECT, "metric margin fill total_mass for_ model")
     done = correct_file(arguments.file, **how)
     done.write(arguments.out, overwrite=arguments.overwrite)

@@ -100,6 +100,7 @@ def run_fit(arguments: argparse.Namespace) -> Answer:
         lines = describe_factors(robot)[: 1 if weighed else None]
         print("\n".join(spell_as_arguments(line) for line in lines), flush=True)
     result = fit(arguments.logs, robot, **options)
+    # Opened once, for the errors, the written file and the page.
     tests = open_sources(arguments.test) if arguments.test else []
     errors = result.errors(tests) if tests else None
     print_display(replace(result.display(errors), more=MORE))
@@ -128,6 +129,7 @@ def _write_results(
     result: Fit, arguments: argparse.Namespace, test: Any, how: Mapping[str, Any]
 ) -> None:
     if arguments.out:
+        # The caller has rejected a useless fit already, unless it was forced.
         written = result.write(arguments.out, test=test, force=True, **how)
         print(f"\n{spell_as_arguments(str(written))}")
         for client in arguments.verify_with or ():

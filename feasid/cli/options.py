@@ -75,6 +75,7 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             if action not in self.rare:
                 shown = copy(action)
+                # Of several clauses the first, with the unit at the end.
                 shown.help = re.sub(r";.*?( \[[^\]]*\])?$", r"\1", action.help or "")
                 page.add_argument(shown)
         page.end_section()
@@ -147,7 +148,9 @@ def add_option(parser: Any, name: str, option: Option, dest: str) -> None:
     if isinstance(default, bool):
         default = "yes" if default else "no"
     words = "" if default in (None, (), "") else f"; default {default}"
+    # argparse fills help in by %.
     text = f"{option.doc}{unit}{words}".replace("%", "%%")
+    # Tables speak of Python's values; at the prompt None is an argument that is not there.
     absent = "left out:" if option.default is None else "none:"
     for value, typed in {"None": absent, "False": "no:", r"\(\)": "none:"}.items():
         text = re.sub(rf"(^|; ){value} ", rf"\1{typed} ", text)

@@ -67,12 +67,13 @@ class _ParameterKinds:
     function: str
     known: tuple[str, ...]  #: Names of all parameters; none of a function that takes any.
     places: tuple[str, ...]
-    rest: str
+    varargs: str
     kinds: Mapping[str, ArgumentKind]
     defaults: Mapping[str, Any]
 
     @classmethod
     def from_function(cls, function: Callable[..., Any]) -> _ParameterKinds:
+        # Options by `Unpack` are checked by the tables that define them.
         hints = {
             name: hint
             for name, hint in function.__annotations__.items()
@@ -89,6 +90,7 @@ class _ParameterKinds:
         defaults = dict(zip(spec.args[len(spec.args) - len(ends) :], ends, strict=True))
         defaults |= spec.kwonlydefaults or {}
         any_name = inner.__code__.co_flags & inspect.CO_VARKEYWORDS
+        # "self" makes it never empty, which would mean that any name is taken.
         known = () if any_name else (*spec.args, *spec.kwonlyargs, spec.varargs or "self")
         name = re.sub(r"\.__\w+__$", "", function.__qualname__)
         return cls(name, known, tuple(spec.args), spec.varargs or "", kinds, defaults)
@@ -99,6 +101,7 @@ class _ParameterKinds:
             other = f", not {name!r}{did_you_mean(name, self.known)}" if name else " and no more"
             has = f"{listed}{other}" if listed else "no argument"
             raise InputError(f"{self.function} takes {has}", argument=name)
+        # A default may be of another kind: None stands for what the function computes itself.
         if name not in self.kinds or (name in self.defaults and value is self.defaults[name]):
             return value
         return self.kinds[name].convert_argument(name, value)
@@ -170,7 +173,7 @@ def _check_function(function: Any) -> Any:
         plan = plan or _ParameterKinds.from_function(function)
         named = {name: plan.convert_argument(name, value) for name, value in given.items()}
         try:
-            names = [*plan.places, *[plan.rest] * (len(args) - len(plan.places))]
+            names = [*plan.places, *[plan.varargs] * (len(args) - len(plan.places))]
             result = function(
                 *[plan.convert_argument(n, v) for n, v in zip(names, args, strict=False)], **named
             )

@@ -93,6 +93,7 @@ def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             # Bytes that belong to no member are those of another file, or of one cut wrongly.
+            # 22 bytes end an archive; a member has 30 before its own, and 46 in the list.
             known, streamed = 22 + len(archive.comment), 0
             for m in members:
                 file.seek(m.header_offset + 26)  # the lengths of two texts
@@ -152,6 +153,7 @@ def read_array(content: bytes) -> Any:
     """
     if content[:6] != MAGIC or len(content) < 12:
         raise DamagedError("is damaged: it does not start as one")
+    # Version 1 of the format counts the header in two bytes, later ones in four.
     width = 2 if content[6] == 1 else 4
     start = 8 + width + int.from_bytes(content[8 : 8 + width], "little")
     header = content[8 + width : start].decode("latin-1")
@@ -165,9 +167,11 @@ def read_array(content: bytes) -> Any:
         raise DamagedError(f"is damaged: {error}") from error
     if dtype.hasobject:
         raise SecurityError("holds Python objects, which are not read: they can hold code")
+    # Times may count in multiples of a unit, 25 s, which nothing here expects.
     odd = not dtype.itemsize or (dtype.kind in "mM" and np.datetime_data(dtype)[1] != 1)
     if dtype.kind not in KINDS or odd:
         raise DamagedError(f"has {dtype}, which are no numbers")
+    # As Python's integers: a product that overflows could agree with the size.
     count = int(np.prod(sizes, dtype=object))
     if count * dtype.itemsize != len(content) - start:
         raise DamagedError("is damaged: its header does not agree with its size")

@@ -169,6 +169,7 @@ class _Axis:
         places = _transform(values, scale)
         places = places[np.isfinite(places)]
         low, high = (float(places.min()), float(places.max())) if len(places) else (0.0, 1.0)
+        # A constant stands in the middle of an axis of length 1.
         room = ROOM * (high - low) or 0.5
         return cls(scale, low - room, high + room)
 
@@ -190,6 +191,7 @@ class _Axis:
         if not self.scale:
             rough = (self.high - self.low) / TICKS
             power = 10.0 ** math.floor(math.log10(rough))
+            # Rounding of `rough` must not double the step of an axis whose ticks are round.
             step = next(s * power for s in (1, 2, 5, 10) if s * power >= rough * (1 - 1e-9))
             steps = np.arange(math.ceil(self.low / step), math.floor(self.high / step) + 1)
             return np.asarray(steps * step)
@@ -228,21 +230,23 @@ def _panel_svg(panel: Panel, chart: Chart) -> str:
     below_axis, left_of_axis = x.labels(panel.names[0], 16), y.labels(panel.names[1], MAX_NAME)
     lengths = [len(label) for label, _ in below_axis]
     width = WIDER if len(chart.panels) == 1 else WIDTH
-    left = 26 * bool(panel.left) + 10 + LETTER * max((len(t) for t, _ in left_of_axis), default=0)
-    wide = width - left - RIGHT
+    start = 26 * bool(panel.left) + 10 + LETTER * max((len(t) for t, _ in left_of_axis), default=0)
+    wide = width - start - RIGHT
     tilted = sum(lengths) * LETTER > wide
+    # Names turned by 38 degrees reach down by sin(38) = 0.6 of their length.
     below = BELOW + 0.6 * LETTER * max(lengths, default=0) * tilted
+    # Each name at the vertical axis takes a line of 15 units.
     height = max(HEIGHT, ABOVE + BELOW + 15 * len(panel.names[1]))
     high = height - ABOVE - below
 
     def right(values: Any) -> Array:
-        return np.asarray(left + wide * x.share(values))
+        return np.asarray(start + wide * x.share(values))
 
     def down(values: Any) -> Array:
         return np.asarray(ABOVE + high * (1 - y.share(values)))
 
     def across(b: Any) -> str:
-        return f"M{left:.1f},{b:.1f}h{wide:.1f}"
+        return f"M{start:.1f},{b:.1f}h{wide:.1f}"
 
     def upright(a: Any) -> str:
         return f"M{a:.1f},{ABOVE}v{high:.1f}"
@@ -255,8 +259,8 @@ def _panel_svg(panel: Panel, chart: Chart) -> str:
         parts.append(_text(label, a, foot, "end" if tilted else "middle", turn))
     for label, place in left_of_axis:
         parts.append(f'<path class="grid" d="{across(down(place))}"/>')
-        parts.append(_text(label, left - 5, down(place) + 4, "end"))
-    parts.append(_text(panel.below, left + wide / 2, height - 4, "middle"))
+        parts.append(_text(label, start - 5, down(place) + 4, "end"))
+    parts.append(_text(panel.below, start + wide / 2, height - 4, "middle"))
     turn = f' transform="rotate(-90 13 {middle:.0f})"'
     parts.append(_text(panel.left, 13, middle, "middle", turn))
     for axis, place, color in panel.lines:

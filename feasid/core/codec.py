@@ -53,6 +53,7 @@ def encode(value: Any, arrays: dict[str, Any], known: Kinds) -> Any:
         return [encode(v, arrays, known) for v in value]
     if isinstance(value, np.generic):
         return value.item()
+    # A note is a text, too, and would lose its code below.
     if isinstance(value, Note):
         values = encode(value.values, arrays, known)
         return {KIND: "note", "text": str(value), "code": value.code, "values": values}
@@ -66,6 +67,7 @@ def decode(data: Any, arrays: Mapping[str, Any], known: Kinds) -> Any:
 
     Raises DamagedError: the data are damaged, or of a later version.
     """
+    # Results are frozen, so that every sequence of a file is a tuple.
     if isinstance(data, list):
         return tuple(decode(v, arrays, known) for v in data)
     if not isinstance(data, dict):

@@ -114,6 +114,7 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
         if scale == "log":
             getattr(axis, f"set_{name}scale")("log")
             getattr(axis, f"{name}axis").set_major_formatter("{x:g}")
+            # Less than a decade may have no major tick: then the minor ones are labelled.
             getattr(axis, f"{name}axis").set_minor_formatter(LogFormatter())
         elif scale:
             getattr(axis, f"set_{name}scale")("symlog", linthresh=scale)

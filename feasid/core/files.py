@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any, BinaryIO, TypeVar
 
 from feasid.core.errors import InputError, LimitError, OutputError, did_you_mean
@@ -31,8 +30,10 @@ PIECE = 2**24  #: Bytes that are read at a time.
 ASIDE = ".feasid-"  #: Beginning of the names of files that are written aside and then renamed.
 MOST_NAMES = 10_000  #: Largest number of names in a folder that are compared with a missing file's.
 
+# O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
 READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
+# O_EXCL: a file or link of this name that somebody else puts there is not written to.
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 DEFERRED = [s for s in signal.Signals if s.name[3:] in ("HUP", "INT", "QUIT", "TERM", "XCPU")]
@@ -235,8 +236,9 @@ def write_together(
     All are on disk before the first is put into place; if a later one fails, those before it are
     removed again.
     """
-    own = Journal()
-    journals = [own] * (len(contents) > 1) + [j for j in (_JOURNAL.get(),) if noted and j]
+    together = Journal()
+    # A single file leaves nothing to take back, so that the file it replaces is not read.
+    journals = [together] * (len(contents) > 1) + [j for j in (_JOURNAL.get(),) if noted and j]
     staged: list[tuple[Name, Path, Path]] = []
     with _defer_signals():
         try:
@@ -259,7 +261,7 @@ def write_together(
                         journal.note(target, beside.stat().st_ino, overwrite)
                     _put_into_place(beside, target, overwrite)
         except BaseException:
-            own.take_back()
+            together.take_back()
             raise
         finally:
             for _, _, beside in staged:
@@ -295,6 +297,7 @@ def _put_into_place(beside: Path, target: Path, overwrite: bool) -> None:
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
+        # Without hard links an empty file reserves the name, unless there is one.
         os.close(os.open(target, CREATE, 0o666))
         os.replace(beside, target)
 
@@ -331,15 +334,11 @@ def _defer_signals() -> Iterator[None]:
         yield  # only the main thread is interrupted
         return
     waiting: list[int] = []
-
-    def defer_signal(number: int, _: FrameType | None) -> None:
-        waiting.append(number)
-
     handlers = {number: signal.getsignal(number) for number in DEFERRED}
     try:
         for number, handler in handlers.items():
-            if handler is not None:
-                signal.signal(number, defer_signal)
+            if handler is not None:  # None: it was set outside Python and could not be restored
+                signal.signal(number, lambda waited, _: waiting.append(waited))
         yield
     finally:
         for number, handler in handlers.items():
@@ -360,6 +359,7 @@ def check_outputs(
     """
     sources = set[str]()
     for text in (os.fspath(name) for name in inputs if name is not None):
+        # What matches nothing may be a file with brackets in its name.
         matches = glob.glob(text, recursive=True) if glob.has_magic(text) else []
         sources |= {os.path.realpath(path) for path in matches or [text]}
     named_paths: dict[str, str] = {}
@@ -370,6 +370,7 @@ def check_outputs(
             real = os.path.realpath(path)
         except (OSError, ValueError) as error:
             raise _unwritable(path, error) from error
+        # The next run would read an output in an input folder as an input.
         if any(
             _is_same_file(real, s) or (is_folder(s) and Path(s) in Path(real).parents)
             for s in sources

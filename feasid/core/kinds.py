@@ -98,15 +98,15 @@ def number(
     """A real number within limits; `open` leaves `low` itself out."""
 
     def convert(value: Any) -> float:
+        # Python's True is the number 1; given for a number it is a mistake.
         if is_flag(value) or not isinstance(value, numbers.Real):
             raise UnfitError
         try:
             converted = float(value)
         except OverflowError:
             raise UnfitError from None
-        if finite and not math.isfinite(converted):
-            raise UnfitError
-        if converted > high or converted < low or (open and converted == low):
+        beyond = converted > high or converted < low or (open and converted == low)
+        if beyond or (finite and not math.isfinite(converted)):
             raise UnfitError
         return converted
 
@@ -305,6 +305,7 @@ class AnnotationNames(dict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
+        # An alias may be a text, for names that only type checkers import.
         return eval(value, {}, self) if isinstance(value, str) else value
 
     def __missing__(self, name: str) -> Any:
@@ -322,10 +323,10 @@ def kind_from_annotation(hint: Any) -> ArgumentKind:
     """The kind of argument that an annotation describes."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        plain = kind_from_annotation(inner[0])
-        own = next((k for k in hint.__metadata__ if isinstance(k, ArgumentKind)), plain)
-        text = next((words for words in hint.__metadata__ if isinstance(words, str)), own.text)
-        return replace(own, text=text, test=lambda v: plain.holds(v) and own.accepts(v))
+        base = kind_from_annotation(inner[0])
+        kind = next((k for k in hint.__metadata__ if isinstance(k, ArgumentKind)), base)
+        text = next((words for words in hint.__metadata__ if isinstance(words, str)), kind.text)
+        return replace(kind, text=text, test=lambda v: base.holds(v) and kind.accepts(v))
     if origin is Literal:
         return one_of(*inner)
     if origin in (Union, types.UnionType):
@@ -373,9 +374,10 @@ def one_of(*choices: Any) -> ArgumentKind:
     """One of these values."""
 
     def convert(value: Any) -> Any:
+        # The type decides, too: True == 1 == 1.0.
         if not any(type(value) is type(c) and value == c for c in choices):
-            near = did_you_mean(value, choices) if isinstance(value, str) else ""
-            raise UnfitError(f"not {quote(value)}{near}")
+            advice = did_you_mean(value, choices) if isinstance(value, str) else ""
+            raise UnfitError(f"not {quote(value)}{advice}")
         return value
 
     return ArgumentKind(" or ".join(map(repr, choices)), convert)
@@ -391,6 +393,7 @@ def _union(parts: tuple[Any, ...]) -> ArgumentKind:
 
     if any(kind.text == ANYTHING.text for kind in kinds):
         return replace(ANYTHING, test=test)
+    # "A path" takes texts, and refuses empty ones, which "a text" would let through.
     if PATH in kinds:
         kinds = [k for k in kinds if k is not SIMPLE[str]]
     kinds = list(dict.fromkeys(kinds))
@@ -431,12 +434,8 @@ def _sequence(container: type, inner: tuple[Any, ...]) -> ArgumentKind:
         elements = value.tolist() if isinstance(value, np.ndarray) else value
         keys = isinstance(elements, Mapping) and issubclass(container, abc.Sequence)
         table = hasattr(elements, "columns")  # whose items are its columns, not its rows
-        if (
-            isinstance(elements, str | bytes)
-            or keys
-            or table
-            or not isinstance(elements, abc.Collection)
-        ):
+        letters = isinstance(elements, str | bytes)
+        if letters or keys or table or not isinstance(elements, abc.Collection):
             raise UnfitError
         if fixed_length and len(elements) != len(items):
             raise UnfitError

@@ -57,6 +57,7 @@ def as_json(value: Any) -> Any:
     """Numbers, words, lists and mappings of JSON; numbers that are not finite become null."""
     if isinstance(value, Mapping):
         return {str(k): as_json(v) for k, v in value.items()}
+    # NumPy's arrays and single numbers, and pandas' series, have it.
     if hasattr(value, "tolist"):
         return as_json(value.tolist())
     if isinstance(value, list | tuple | set | frozenset):

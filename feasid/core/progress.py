@@ -88,6 +88,7 @@ def step(name: str) -> Iterator[Callable[..., None]]:
     if first:
         _watch = _Watch(_wanted if callable(_wanted) else None)
     watch = _watch
+    # Steps of other threads do not lie within those of the first.
     if watch is None or watch.owner != threading.get_ident():
         yield lambda done, total, text="": None
         return

@@ -25,6 +25,7 @@ def escape_controls(text: str, *, keep: str = LAYOUT) -> str:
     """
     if text.isprintable():
         return text
+    # To Python no space but U+0020 is printable; names hold others, which harm nothing.
     shown = {*keep, *(c for c in text if c.isprintable() or unicodedata.category(c) == "Zs")}
     escaped = ((c, c.encode("unicode_escape", "surrogatepass").decode("ascii")) for c in text)
     return "".join(c if c in shown else code for c, code in escaped)

@@ -77,6 +77,7 @@ def truth(robot: Robot, load: float = 0.0) -> Robot:
     for k, columns in enumerate(robot.inertial_columns):
         values[columns] *= (1.2, 0.9, 1.1)[k]
     hand = robot.inertial_columns[-1]
+    # A point mass 8 cm along the hand adds to Lxx, Lyy, lz and m.
     values[hand[[0, 3]]] += load * 0.08**2
     values[hand[8]] += load * 0.08
     values[hand[9]] += load

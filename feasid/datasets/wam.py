@@ -75,6 +75,7 @@ def load() -> pd.DataFrame:
         reduced = Reduced.from_samples(arm, q, dq, ddq, error, columns=columns)
         beta = np.linalg.solve(*reduced.triangle()[:2])
         error -= _torques_from_beta(arm, q, dq, ddq, columns, np.asarray(beta))
+    # The residual is relative to W beta + e, whose two parts are orthogonal.
     share = RELATIVE_RESIDUAL / np.sqrt(1 - RELATIVE_RESIDUAL**2)
     error *= float(share * np.linalg.norm(fitted) / np.linalg.norm(error))
     signals = {"q": q, "dq": dq, "ddq": ddq, "tau": fitted + error}

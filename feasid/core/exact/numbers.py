@@ -65,10 +65,9 @@ def shortest_text(number: Fraction) -> str:
         return f"{number.numerator}/{number.denominator}"
     if power == 0:
         return str(number.numerator)
-    digits = abs(number.numerator * 10**power // number.denominator)
     sign = "-" if number < 0 else ""
-    whole, part = divmod(digits, 10**power)
-    return f"{sign}{whole}.{str(part).zfill(power).rstrip('0') or '0'}"
+    integer, part = divmod(abs(number.numerator * 10**power // number.denominator), 10**power)
+    return f"{sign}{integer}.{str(part).zfill(power).rstrip('0') or '0'}"
 
 
 def common_denominator(numbers: Iterable[Fraction]) -> tuple[Integers, int]:
@@ -151,6 +150,7 @@ def parse(token: str) -> float:
     value = float(token)
     if abs(value) > LARGEST:
         raise ValueError(f"{quote(token)} is beyond {LARGEST:g}")
+    # "1e-400" becomes 0.0: only its digits tell it from a zero.
     if abs(value) < SMALLEST and re.match(r"[^eE]*[1-9]", token):
         raise ValueError(f"{quote(token)} is smaller than {SMALLEST:g} and not zero")
     return value
@@ -258,6 +258,7 @@ def solve_square(
         lead = rows[k][k]
         for i in (i for i in range(size) if i != k):
             factor = rows[i][k]
+            # The last pivot divides every new entry without remainder (Sylvester's identity).
             rows[i] = [
                 (lead * x - factor * y) // last for x, y in zip(rows[i], rows[k], strict=True)
             ]
@@ -272,8 +273,8 @@ def independent_rows(
     lead: list[int] = []
     relations: list[dict[int, Fraction]] = []
     pivots: list[tuple[int, list[Fraction], dict[int, Fraction]]] = []
-    for k, given in enumerate(rows):
-        row, combined = list(given), {k: Fraction(1)}
+    for k, entries in enumerate(rows):
+        row, combined = list(entries), {k: Fraction(1)}
         for at, pivot_row, how in pivots:
             factor = row[at] / pivot_row[at]
             if factor:

@@ -133,6 +133,7 @@ def definiteness_within(matrix: Exact, scale: Fraction, width: Fraction = ENCLOS
 
     `scale` bounds every number that was added on the way to an entry.
     """
+    # Entries that move by w move the eigenvalues of a matrix of n rows by at most n w.
     radius = 4 * width * scale
 
     def shift_diagonal(by: Fraction) -> Exact:
