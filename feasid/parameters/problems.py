@@ -125,6 +125,7 @@ def _largest_margin(p: ScaledParameters, K: Array, beta: Array, point: Array) ->
     directions[:n, :-1], directions[n, -1] = scale.parameters[:, None] * free, 1.0
     barrier = LogBarrier.with_equal_weights(limited, directions)
     best, order = with_beta(point), barrier.barrier_parameter
+    # Below its own margin a point is strictly inside all conditions.
     x, mu, bound = np.r_[best, margin(best) - 1.0], 1.0, np.nan
     while order * mu > FURTHER_MARGIN:
         tilt = np.r_[np.zeros_like(best), 1 / mu]

@@ -67,9 +67,8 @@ class Rotor:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rotation", _check_rotation(self.rotation, "a rotor's rotation"))
-        object.__setattr__(
-            self, "position", read_only_array(self.position, (3,), "a rotor's position")
-        )
+        position = read_only_array(self.position, (3,), "a rotor's position")
+        object.__setattr__(self, "position", position)
         if self.values is not None:
             values = read_only_array(self.values, (len(self.symbols),), "values of a rotor")
             object.__setattr__(self, "values", values)
@@ -116,6 +115,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
+            # Written so that NaN, which some files have, is no limit either.
             if value is not None and not abs(value) < UNLIMITED:
                 object.__setattr__(self, name, None)
         low, high = self.lower, self.upper
@@ -167,11 +167,8 @@ class Body:
         set_(self, "position", read_only_array(self.position, (3,), f"the home position of {what}"))
         set_(self, "joint", self.joint or self.name)
         if self.inertial is not None:
-            set_(
-                self,
-                "inertial",
-                read_only_array(self.inertial, (10,), f"inertial parameters of {what}"),
-            )
+            ten = read_only_array(self.inertial, (10,), f"inertial parameters of {what}")
+            set_(self, "inertial", ten)
         if self.massless:
             if self.inertial is not None and self.inertial.any():
                 raise DescriptionError(f"{what} is massless, but has {self.inertial.tolist()}")
@@ -266,6 +263,7 @@ def bodies_from_dh(
         if convention == "modified":
             turn, link = link, turn
         rotation, position = compose(*turn, *link)
+        # The joint turns about the z axis that its frame had before the link's own part.
         if convention == "modified":
             screw = np.r_[axis, 0, 0, 0] if kind == "revolute" else np.r_[0, 0, 0, axis]
         elif kind == "revolute":

@@ -165,6 +165,7 @@ class LoopConditions:
             jacobian.append(j)
             residual.append(first.point - second.point)
             if loop.kind == "weld":
+                # Near a closed loop the vector of this rotation is the angle between the frames.
                 off = np.einsum("ikn,jkn->ijn", first.rotation, second.rotation)
                 twice = [off[2, 1] - off[1, 2], off[0, 2] - off[2, 0], off[1, 0] - off[0, 1]]
                 residual.append(0.5 * np.stack(twice))
@@ -239,6 +240,7 @@ class Closure:
             residual, jacobian = self.conditions.residual_and_jacobian((A @ z + b)[:, None])
             if np.abs(residual).max() <= CLOSURE_TOLERANCE:
                 break
+            # Conditions of planar mechanisms depend on each other up to the file's rounding.
             z = z - np.linalg.lstsq(jacobian[:, :, 0] @ A, residual[:, 0], rcond=1e-6)[0]
         largest_residual = float(np.abs(residual).max())
         if not largest_residual <= ROUNDED_CLOSURE_TOLERANCE:
@@ -298,9 +300,8 @@ class Closure:
         """
         names = self.names
         active_places = [names.index(joint) for joint in self.robot.active if joint in names]
-        order = [*active_places, *(k for k in range(len(names)) if k not in active_places)]
-        rest = [k for k in order if k not in active_places]
-        for columns, share in product((rest, order), PASSIVE_COLUMN_SHARES):
+        others = [k for k in range(len(names)) if k not in active_places]
+        for columns, share in product((others, [*active_places, *others]), PASSIVE_COLUMN_SHARES):
             # Columns of C A that add at least this share of its size to those before them.
             remainder = self._home_jacobian.copy()
             least = share * np.linalg.norm(remainder, axis=0).max()
@@ -391,6 +392,7 @@ class Closure:
         coupled = self.robot.coupling_map
         start = self._assembled_coordinates[self.active][:, None]
         z = np.repeat(self._assembled_coordinates[:, None], s.shape[1], axis=1)
+        # Joints that move no loop go to their place at once.
         z[self.active] = np.where(self._moves_loops[:, None], start, s)
         length = np.abs(s - start)[self._moves_loops].max(axis=0, initial=0.0)
         progress, least = np.zeros(s.shape[1]), MIN_STRIDE / np.maximum(length, MIN_STRIDE)
@@ -400,9 +402,9 @@ class Closure:
         unsolved = np.arange(s.shape[1])
         while unsolved.size:
             share = np.minimum(1.0, progress[unsolved] + stride[unsolved])
-            wanted = start + share * (s - start)[:, unsolved]
+            target = start + share * (s - start)[:, unsolved]
             before = columns[unsolved]
-            new, after, closed = self._move_and_close_loops(z[:, unsolved], wanted, before)
+            new, after, closed = self._move_and_close_loops(z[:, unsolved], target, before)
             change = _solve_least_squares(
                 before[:, :, self.passive], (after - before)[:, :, self.passive]
             )
@@ -431,8 +433,8 @@ class Closure:
         way = s - z[self.active]
         length = np.abs(way[self._moves_loops]).max(axis=0, initial=0.0)
         _, columns = self._residual_and_columns(q)
-        wanted = z[self.active] + way * LEAP / np.maximum(length, LEAP)
-        return self._move_and_close_loops(z, wanted, columns)[2]
+        target = z[self.active] + way * LEAP / np.maximum(length, LEAP)
+        return self._move_and_close_loops(z, target, columns)[2]
 
     @cached_property
     def _assembled_coordinates(self) -> Array:
@@ -447,17 +449,17 @@ class Closure:
         return np.asarray((A[:, self.active] != 0).any(axis=0))
 
     def _move_and_close_loops(
-        self, z: Array, wanted: Array, columns: Array
+        self, z: Array, target: Array, columns: Array
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Move the independent coordinates and close the loops again, from the tangent on.
 
         Returns the new z, C A there, (N, conditions, z), and which samples closed near by.
         """
-        ahead = np.einsum("ncz,zn->nc", columns[:, :, self.active], wanted - z[self.active])
+        ahead = np.einsum("ncz,zn->nc", columns[:, :, self.active], target - z[self.active])
         tangent = -_solve_least_squares(columns[:, :, self.passive], ahead).T
         predicted = z[self.passive] + np.clip(tangent, -MAX_NEWTON_STEP, MAX_NEWTON_STEP)
         z = z.copy()
-        z[self.active], z[self.passive] = wanted, predicted
+        z[self.active], z[self.passive] = target, predicted
         for _ in range(MAX_NEWTON_STEPS):
             residual, columns = self._residual_and_columns(self.robot.coupling_map.positions(z))
             closed = np.abs(residual).max(axis=0) <= self._residual_tolerance
@@ -521,6 +523,7 @@ def _solve_least_squares(matrices: Array, right: Array) -> Array:
     turned = np.swapaxes(matrices, 1, 2)
     columns = right[:, :, None] if right.ndim == 2 else right
     normal = turned @ matrices
+    # Without the ridge singular configurations would raise; the second solution takes it back.
     ridge = 1e-15 * np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.eye(normal.shape[1])
     out = np.linalg.solve(normal + ridge, turned @ columns)
     out += np.linalg.solve(normal + ridge, turned @ (columns - matrices @ out))

@@ -232,6 +232,7 @@ def drive_with_terms(
     symbols = (*symbols, *more)
     values = None
     if known.values is not None:
+        # Values without those of the new symbols would say that these are zero.
         had = dict(zip(known.symbols, known.values, strict=True))
         if known.from_file or all(s in had for s in symbols):
             values = np.array([had.get(s, 0.0) for s in symbols])
@@ -256,15 +257,11 @@ def hold_joint(
             continue
         if body.name == held_body.parent:
             # The parent gets the held body's links, inertia and rotor.
-            member = Member(
-                held_body.name,
-                rotation=joined[0].rotation,
-                position=joined[0].position,
-                inertial=held_body.inertial,
-            )
+            member = replace(joined[0], name=held_body.name, inertial=held_body.inertial)
             parts = [Member(body.name, inertial=body.inertial), member]
             rotor = held_body.rotor
             if rotor is not None and rotor.values is not None:
+                # A balanced rotor has the same inertia at every angle.
                 angle = 0.0 if rotor.symmetric else rotor.gear * float(q[0])
                 turned = rotor.rotation @ exponential(np.array([0, 0, angle, 0, 0, 0]))[0]
                 ten = rotor.reduction @ rotor.values
@@ -285,6 +282,7 @@ def hold_joint(
             body = replace(body, parent=parent, rotation=home[0], position=home[1], rotor=rotor)
         remaining.append(body)
     pairs = [(d, {j: c for j, c in d.coupling.items() if j != joint}) for d in drives]
+    # A spring is slack at a sum of positions, to which the joint adds a constant from now on.
     return (
         tuple(remaining),
         tuple(

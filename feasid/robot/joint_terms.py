@@ -142,6 +142,7 @@ JOINT_TERMS = (
     # Viscous friction that differs by direction: fv v + fd |v| opposes v while |fd| <= fv.
     JointTerm("fd", "direction", "direction-dependent friction", "|v|",
               lambda m: m.f.abs(m.dq), "friction", "dq", bounded_by="fv", odd=False),
+    # Within the spring's range `bounded` is the deflection: these are x^2 and x^3, then tangents.
     JointTerm("k2", "spring", "quadratic stiffness", "x^2",
               lambda m: m.bounded * (2.0 * m.deflection - m.bounded), "spring", "q", odd=False,
               degree=2.0),

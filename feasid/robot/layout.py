@@ -82,9 +82,8 @@ class RobotLayout(KinematicTree):
     def moving_bodies(self) -> tuple[tuple[Body, slice], ...]:
         """Bodies on independent joints, and their rows among the generalised coordinates."""
         place = {int(i): k for k, i in enumerate(self.independent)}
-        starts = [
-            (body, place.get(r.start)) for body, r in zip(self.bodies, self.rows, strict=True)
-        ]
+        pairs = zip(self.bodies, self.rows, strict=True)
+        starts = [(body, place.get(rows.start)) for body, rows in pairs]
         return tuple((b, slice(k, k + b.dof)) for b, k in starts if k is not None)
 
     @property
@@ -96,9 +95,10 @@ class RobotLayout(KinematicTree):
         for loop in self.loops:
             first, second = loop.first_rotation, loop.second_rotation
             poses = loop.first_position, first, loop.second_position, second
-            numbers = [float(x) + 0.0 for array in poses for x in array.ravel()]
+            numbers = [float(x) + 0.0 for array in poses for x in array.ravel()]  # no -0.0
             out.append(f"{loop.kind} {loop.first} {loop.second} {numbers!r}")
         if self.closure is not None:
+            # Last digits of a solution by Newton's method differ between machines.
             home = self.closure.closed_configuration.round(6).tolist()
             out.append(f"{self.coordinates!r} {home!r}")
         return out
@@ -176,6 +176,7 @@ class RobotLayout(KinematicTree):
             names.extend((owner, symbol) for symbol in symbols)
             return first
 
+        # A drive of one joint that has its body's name stands behind that body; others are last.
         drive_of_joint = {
             self.joint_index(next(iter(d.coupling))): k
             for k, d in enumerate(self.drives)

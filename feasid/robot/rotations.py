@@ -77,6 +77,7 @@ def exponentials(xi: Array) -> tuple[Array, Array]:
     square = np.einsum("in,in->n", w, w)
     angle = np.sqrt(square)
     small = angle < 1e-4
+    # `np.where` computes both branches: small angles must not divide by zero.
     safe = np.where(small, 1.0, angle)
     a = np.where(small, 1 - square / 6, np.sin(safe) / safe)
     b = np.where(small, 0.5 - square / 24, (1 - np.cos(safe)) / safe**2)

@@ -144,6 +144,7 @@ def parents_first(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
             raise DescriptionError(f"body {body.name!r} has unknown parent {body.parent!r}{hint}")
         children[body.parent].append(i)
     ready, order = children[None], []
+    # Of the bodies whose parents are placed, the heap gives the first in the given order.
     while ready:
         body = bodies[heapq.heappop(ready)]
         order.append(body)

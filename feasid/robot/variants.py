@@ -130,6 +130,7 @@ def parallelogram(
         )
     sign = float(np.sign(axes[0] @ axes[1]))
     bars = [None if x is None else require_finite(x, (10,), "a bar") for x in (crank, rod)]
+    # The crank keeps parallel to the forearm, the rod to the upper arm: they turn as those do.
     turning = np.concatenate([fore.motion[:3], np.zeros((3, 1))])
     level = np.concatenate([upper.motion[:3], np.zeros((3, 1))])
     turn, slide = upper.motion[:3, 0], upper.motion[3:, 0]

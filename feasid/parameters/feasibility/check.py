@@ -64,10 +64,10 @@ def check(
     bounds = select_options(BoundOptions, options)
     fitted = getattr(subject, "solution", None)
     if fitted is not None:
-        robot, own = subject.robot, subject.feasible
+        robot, fit_set = subject.robot, subject.feasible
         if feasible is None:
-            allowed = feasible_set(robot, consistency or own.consistency, **bounds)
-            allowed = allowed.with_user_constraints_of(own)
+            allowed = feasible_set(robot, consistency or fit_set.consistency, **bounds)
+            allowed = allowed.with_user_constraints_of(fit_set)
         else:
             allowed = feasible_set_from_options(robot, consistency, feasible, bounds)
         return _check_values(robot, allowed, fitted.delta, margin, solver)
@@ -122,9 +122,9 @@ def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> 
     if n != feasible.size:
         raise InputError(f"base.K has {n} columns, and its robot {feasible.size} parameters")
     if values.shape != (nb,):
-        own = ": check(robot.with_values(...)) judges standard parameters" * (values.shape == (n,))
+        hint = ": check(robot.with_values(...)) judges standard parameters" * (values.shape == (n,))
         text = f"base parameters have shape {values.shape}, but there are {nb} of them"
-        raise InputError(text + own)
+        raise InputError(text + hint)
     index, labels = getattr(beta, "index", None), getattr(base, "expressions", None)
     if labels is not None and index is not None and not callable(index):
         # A Series that names its entries must name them in this order.
@@ -246,15 +246,15 @@ class Verdict(Displayed):
     @cached_property
     def _impossible_masses(self) -> list[str]:
         """Sentences on given masses that no body has, as of the links of a file."""
-        given = dict(zip(self.labels, self.question.values or (), strict=True))
-        said = []
+        values = dict(zip(self.labels, self.question.values or (), strict=True))
+        sentences = []
         for body in self.question.robot.bodies:
-            mass, *moments = (given.get(f"{body.name}.{x}") for x in ("m", *SYMBOLS[:6]))
+            mass, *moments = (values.get(f"{body.name}.{x}") for x in ("m", *SYMBOLS[:6]))
             if mass is not None and mass < 0:
-                said.append(f"negative mass: {body.name!r} has {float(mass):g} kg")
+                sentences.append(f"negative mass: {body.name!r} has {float(mass):g} kg")
             elif mass == 0 and any(moments):
-                said.append(f"{body.name!r} has inertia without mass, which no body has")
-        return said
+                sentences.append(f"{body.name!r} has inertia without mass, which no body has")
+        return sentences
 
     @property
     def margin(self) -> float:
@@ -301,10 +301,10 @@ class Verdict(Displayed):
             Series([0.0, value], [row, row], RED if value <= 0 else BLUE, width=7)
             for row, value in enumerate([*margins.values()][::-1])
         ]
-        said = "margin" if self.margins or not self.weights else "weight in the proof (negative)"
+        what = "margin" if self.margins or not self.weights else "weight in the proof (negative)"
         panel = Panel(
             bars,
-            below=f"{said}, in units of each body's mass and length",
+            below=f"{what}, in units of each body's mass and length",
             scales=(LINEAR, ""),
             names=((), [*margins][::-1]),
             lines=((0, 0.0, GREY),),
@@ -321,6 +321,7 @@ class Verdict(Displayed):
         traces = dict[str, Fraction]()  # of integers that may be larger than any double
         for label, triangle in self._proof.get("multipliers", ()):
             k = place[tuple(label)]
+            # Places of the diagonal in the upper triangle, row by row.
             corners = np.cumsum([0, *range(len(units[k]), 1, -1)])
             pairs = zip(corners, units[k].tolist(), strict=True)
             trace = sum((exact(triangle[i]) * Fraction(u) ** 2 for i, u in pairs), Fraction(0))
@@ -374,8 +375,8 @@ class Verdict(Displayed):
         worst = 0.0
         for i in self.outcome.dropped:
             terms = [c * numbers[j] / over for j, c in rows[i].items()]
-            left = abs(sum(terms) - values[i])
-            worst = max(worst, float(left / max(map(abs, [*terms, values[i]]))) if left else 0.0)
+            error = abs(sum(terms) - values[i])
+            worst = max(worst, float(error / max(map(abs, [*terms, values[i]]))) if error else 0.0)
         return worst
 
     @property
@@ -400,9 +401,9 @@ class Verdict(Displayed):
         rounding = f"rounding of K: {self.outcome.rounding:.1g} for bodies of {HEAVIEST[-1]:.0e} kg"
         if -self.outcome.rounding < self.margin < 0 and np.isfinite(self.outcome.rounding):
             return f"the margin found, {self.margin:.1g}, is less than the {rounding}"
-        seen = "feasible, but no point" if self.margin > 0 else "infeasible, but no contradiction"
+        guess = "feasible, but no point" if self.margin > 0 else "infeasible, but no contradiction"
         return (
-            f"a margin of {self.margin:.2g} seems {seen} was found that holds exactly ({rounding})"
+            f"a margin of {self.margin:.2g} seems {guess} was found that holds exactly ({rounding})"
         )
 
     @property
@@ -419,8 +420,8 @@ class Verdict(Displayed):
         if self.boundary:
             lines.append("possible only with singular matrices: a rod, a point mass, no mass")
             if self.certificate is not None and self.certificate.claim != "boundary":
-                said = f"the doubles are {self.certificate.claim}, by less than their rounding"
-                lines.append(said)
+                claim = self.certificate.claim
+                lines.append(f"the doubles are {claim}, by less than their rounding")
         lines += self._impossible_masses
         lines += self._describe_disagreement
         if self.clash:
@@ -454,18 +455,12 @@ class Verdict(Displayed):
         yes = self.feasible is True
         but = f" but for {self.disagreement:.0e}" if self.disagreement else ""
         answer = {True: "yes", False: "no", None: "undecided"}[self.feasible]
+        answer += f", smallest margin {self.margin:.3g}"
+        has_proof = self.certificate is not None
+        proof = f"{self.status}, exact{but or ' arithmetic'}" if has_proof else "none"
         measures = [
-            Measure(
-                "physically consistent", f"{answer}, smallest margin {self.margin:.3g}", ">= 0", yes
-            ),
-            Measure(
-                "proof",
-                "none"
-                if self.certificate is None
-                else f"{self.status}, exact{but or ' arithmetic'}",
-                "exact",
-                self.certificate is not None,
-            ),
+            Measure("physically consistent", answer, ">= 0", yes),
+            Measure("proof", proof, "exact", has_proof),
         ]
         remarks = self._describe_disagreement if yes else self.explain().splitlines()[1:]
         hidden = "proved in exact"

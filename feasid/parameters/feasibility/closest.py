@@ -115,10 +115,9 @@ class _Problem:
         delta = raw.x * self.units
         slopes = np.vstack([-c.gradient(delta) * self.units for c in feasible.convex])
         offsets = -np.concatenate([c.values(delta) for c in feasible.convex]) - slopes @ raw.x
-        beside = replace(
-            arrays, G=np.vstack([arrays.G, slopes]), h=np.concatenate([arrays.h, offsets])
-        )
-        return lower_bound(beside, replace(raw, prices=np.concatenate([raw.prices, *raw.tangents])))
+        G, h = np.vstack([arrays.G, slopes]), np.concatenate([arrays.h, offsets])
+        prices = np.concatenate([raw.prices, *raw.tangents])
+        return lower_bound(replace(arrays, G=G, h=h), replace(raw, prices=prices))
 
     def gap(self, delta: Array, raw: SolverAnswer) -> float:
         """By how much delta, pulls included, exceeds a solver's bound, as a share of the target."""

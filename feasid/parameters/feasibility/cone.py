@@ -114,8 +114,8 @@ class BallBarrier:
 
     def value(self, delta: Array) -> float:
         """See `ConvexFunction`."""
-        left = self.slack(delta)
-        return -float(np.log(left)) if left > 0 else np.inf
+        slack = self.slack(delta)
+        return -float(np.log(slack)) if slack > 0 else np.inf
 
     def slack(self, delta: Array) -> float:
         """``radius^2 - |A delta - b|^2``."""
@@ -171,8 +171,8 @@ class LogDeterminants:
             every = flat.transpose(1, 0, 2).reshape(len(hessian), -1)
             hessian += every @ every.T
         else:
-            own = flat @ flat.transpose(0, 2, 1)
-            np.add.at(hessian.reshape(-1), self.entries, own.ravel())
+            products = flat @ flat.transpose(0, 2, 1)
+            np.add.at(hessian.reshape(-1), self.entries, products.ravel())
 
     def multipliers(self, delta: Array, move: Array) -> list[tuple[int, Array]]:
         """``C^-1 - C^-1 dC C^-1`` by place of the block: the inverse, linear in a move."""

@@ -86,9 +86,8 @@ class Correction(Displayed):
     def _optimum(self) -> Optimum | None:
         reference = reference_model(self.question.robot, self.scale).delta
         delta = np.where(np.isfinite(self.delta), self.delta, reference)
-        return prove_optimum(
-            self.question, self.rows, self.rows @ self.given, delta, reference, self.scale
-        )
+        target = self.rows @ self.given
+        return prove_optimum(self.question, self.rows, target, delta, reference, self.scale)
 
     def display(self) -> Display:
         """A short display of the correction."""
@@ -193,6 +192,7 @@ def _scaled_to_total(robot: Robot, total: Any) -> tuple[Robot, Bounds]:
         return robot, (lower, upper)
     scaled = robot.values[robot.inertial_columns] * (target / current)
     bodies = tuple(replace(b, inertial=x) for b, x in zip(robot.bodies, scaled, strict=True))
+    # One number is an equality; bounds need room between them.
     room = 0.0 if lower == upper else SAME_TOTAL
     return replace(robot, bodies=bodies), (target * (1 - room), target * (1 + room))
 

@@ -142,9 +142,8 @@ class FeasibleFit:
         from feasid.parameters.feasibility.proof.optimality import prove_optimum
         from feasid.parameters.feasibility.proof.question import Question
 
-        question = Question.from_doubles(
-            robot, problem.feasible, np.asarray(problem.base.K), None, problem.margin or 0.0
-        )
+        K = np.asarray(problem.base.K)
+        question = Question.from_doubles(robot, problem.feasible, K, None, problem.margin or 0.0)
         scale, middle = problem.generic_units_and_reference
         return prove_optimum(question, problem.R, problem.rho, self.delta, middle.delta, scale)
 

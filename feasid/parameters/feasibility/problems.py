@@ -129,8 +129,8 @@ class ScaledParameters:
         F, f, G, h = normalise_constraints(self.feasible, self.scale)
         identity, ones = unit_margins(self.scale)
         if s is None:
-            taken, numbers = margins(self.scale, margin)
-            stacked = F @ self.scaled + (f - taken)
+            entries, numbers = margins(self.scale, margin)
+            stacked = F @ self.scaled + (f - entries)
             values = [G @ self.scaled + (h - numbers)] if len(h) else []
         else:
             stacked = F @ self.scaled + f - identity * s

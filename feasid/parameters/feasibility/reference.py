@@ -61,6 +61,7 @@ def reference_model(robot: Robot, scale: Units, *, inertials: bool = True) -> Re
         rotor = robot.bodies[i].rotor
         if rotor is not None:
             body = generic_body(scale.mass[i], scale.length[i])
+            # Of a balanced rotor Lxx, Lzz, lz and m.
             delta[robot.rotor_columns(i)] = body[[0, 5, 8, 9]] if rotor.symmetric else body
     for k in range(len(robot.drives)):
         for symbol, column in robot.drive_columns(k).items():
@@ -159,8 +160,8 @@ def contradiction(
 
     Consistent bodies and signs of joint terms always stay.
     """
-    asked = [c for c in feasible.constraints if c.role == "asked"]
-    names = [*dict.fromkeys(c.name for c in (*asked, *feasible.equalities, *feasible.convex))]
+    limits = [c for c in feasible.constraints if c.role == "asked"]
+    names = [*dict.fromkeys(c.name for c in (*limits, *feasible.equalities, *feasible.convex))]
 
     def contradict(subset: Collection[str]) -> bool:
         try:

@@ -61,7 +61,7 @@ class Region:
 
     robot: Robot
     feasible: FeasibleSet  #: Constraints, the limits on sizes last.
-    own: int  #: How many of its linear constraints are the caller's; the others are limits.
+    user_rows: int  #: How many of its linear constraints are the caller's; the others are limits.
     K: Array  #: Shape (nb, n).
     R: Array  #: Shape (rows, nb).
     rho: Array  #: Shape (rows,).
@@ -101,8 +101,8 @@ class Region:
                 "the initial model is outside the feasible region: its squared residual is "
                 f"{error:.6g}, the limit {budget:.6g}"
             )
-        own = len(feasible.linear)
-        return cls(robot, limited, own, K, R, rho, budget, limit_units, start, largest)
+        count = len(feasible.linear)
+        return cls(robot, limited, count, K, R, rho, budget, limit_units, start, largest)
 
     def largest_value(self, form: Array, seen_from: Array) -> FormBound:
         """The largest value of ``form . delta``, and the constraints that limit it.
@@ -136,7 +136,7 @@ class Region:
         multipliers |= {places[count + k]: np.array([[mu * z]]) for k, z in prices.items()}
         w = mu * self._budget_barrier.multipliers(x, move)
         proof = self.prover.prove(form, w, multipliers)
-        first = len(self.feasible.blocks) + self.own
+        first = len(self.feasible.blocks) + self.user_rows
         with suppress(SolverError):  # without the limits on sizes, if it holds without them
             parts = {place: Z for place, Z in multipliers.items() if place < first}
             end = self._prover_without_limits.prove(form, w, parts)
@@ -144,16 +144,16 @@ class Region:
         reached = elimination.expand(x)
         if proof.bound >= 0.0:  # an end of 0 that holds without data?
             with suppress(SolverError):
-                plain = self.prover.prove(form, np.zeros(len(self.rho)), {})
-                if not (plain.bound or any(plain.weights) or any(plain.dual.tie_multipliers)):
+                zero = self.prover.prove(form, np.zeros(len(self.rho)), {})
+                if not (zero.bound or any(zero.weights) or any(zero.dual.tie_multipliers)):
                     only = dict.fromkeys(SOURCES, 0.0) | {"feasibility": 1.0}
-                    return FormBound(plain, reached, only)
+                    return FormBound(zero, reached, only)
         # Share of the way from a model to the bound that each of `SOURCES` ends.
         w = np.array([float(x) for x in proof.weights])
         error = self.R @ (self.K @ seen_from) - self.rho
         out = dict.fromkeys(SOURCES, 0.0)
         out["data"] = max(float(np.sqrt(self.budget) * np.linalg.norm(w) - w @ error), 0.0)
-        limits = len(self.feasible.blocks) + self.own
+        limits = len(self.feasible.blocks) + self.user_rows
         for place, multiplier in proof.dual.Z.items():
             constraint = self.feasible.constraints[place]
             values = np.array([[float(x) for x in row] for row in multiplier])
@@ -165,8 +165,8 @@ class Region:
             user_source = "limit" if place >= limits else "prior"
             user_source = "feasibility" if constraint.name.startswith(DISSIPATES) else user_source
             out[user_source if constraint.role == "asked" else "feasibility"] += max(worth, 0.0)
-        whole = sum(out.values()) or 1.0
-        return FormBound(proof, reached, {source: worth / whole for source, worth in out.items()})
+        total = sum(out.values()) or 1.0
+        return FormBound(proof, reached, {source: worth / total for source, worth in out.items()})
 
     def end_without_proof(self, form: Array, model: Array) -> FormBound:
         """An infinite end of a form (n,); `model` (n,) is one of the region."""
@@ -175,7 +175,7 @@ class Region:
 
     def needs_limit(self, end: FormBound) -> bool:
         """Whether the proof of an end holds only within the limits on sizes."""
-        return max(end.proof.dual.Z, default=-1) >= len(self.feasible.blocks) + self.own
+        return max(end.proof.dual.Z, default=-1) >= len(self.feasible.blocks) + self.user_rows
 
     def certificate(self, end: FormBound) -> Certificate | None:
         """Proof of an end for ``feasid verify``; None when it cannot be stated there."""
@@ -197,7 +197,7 @@ class Region:
     @cached_property
     def _prover_without_limits(self) -> RangeEndProver:
         """The region without the limits on sizes, which come last."""
-        feasible = replace(self.feasible, linear=self.feasible.linear[: self.own])
+        feasible = replace(self.feasible, linear=self.feasible.linear[: self.user_rows])
         question = Question.from_doubles(self.robot, feasible, self.K, None)
         return RangeEndProver(question, self._exact_data, self.budget, self.scale.blocks, {})
 
@@ -205,8 +205,9 @@ class Region:
     def prover(self) -> RangeEndProver:
         """The region in exact numbers."""
         question = Question.from_doubles(self.robot, self.feasible, self.K, None)
-        first = len(self.feasible.blocks) + self.own + 1
-        columns = [int(c.columns[0]) for c in self.feasible.linear[self.own + 1 :: 2]]
+        # Behind the limit on the sum of all sizes those of single terms come in pairs.
+        first = len(self.feasible.blocks) + self.user_rows + 1
+        columns = [int(c.columns[0]) for c in self.feasible.linear[self.user_rows + 1 :: 2]]
         limits = {j: (first + 2 * k, first + 2 * k + 1) for k, j in enumerate(columns)}
         return RangeEndProver(question, self._exact_data, self.budget, self.scale.blocks, limits)
 
@@ -234,9 +235,8 @@ class Region:
         elimination = self._elimination
         A = self.R @ (self.K @ elimination.T)
         b = self.rho - self.R @ (self.K @ elimination.fixed)
-        return cones.BallBarrier(
-            cones.Quadratic(A, b, self._unit_directions), float(np.sqrt(self.budget))
-        )
+        quadratic = cones.Quadratic(A, b, self._unit_directions)
+        return cones.BallBarrier(quadratic, float(np.sqrt(self.budget)))
 
     @cached_property
     def _analytic_centre(self) -> Array:

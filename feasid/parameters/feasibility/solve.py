@@ -212,7 +212,7 @@ def solve(program: Program, solver: Any, *, squared: bool = False, **settings: A
             iterate = SimpleNamespace(status=status_of_cvxpy, **fields)
         problem.unpack_results(iterate, chain, inverse)
     scale, stats = 1.0, problem.solver_stats
-    if squared:
+    if squared:  # its multipliers are those of the norm times the norm
         scale = 1.0 / max(float(np.linalg.norm(program.error.value)), 1e-300)
     prices = np.zeros(0) if program.numbers is None else program.numbers.dual_value
     return SolverAnswer(
@@ -269,8 +269,8 @@ def lower_bound(program: ConeArrays, raw: SolverAnswer) -> float:
     distance = float(np.linalg.norm(outside))
     w = Q @ linalg.solve_triangular(R, pull, trans="T")
     # The rounding of A'w = pull cannot be ignored: what is left over must be paid for.
-    left = float(np.linalg.norm(A.T @ w - pull) * (1.0 + np.linalg.norm(raw.x)))
-    gain = -float(w @ b) - offset - left
+    loss = float(np.linalg.norm(A.T @ w - pull) * (1.0 + np.linalg.norm(raw.x)))
+    gain = -float(w @ b) - offset - loss
     size = float(np.linalg.norm(w))
     if gain <= 0 or size == 0:
         return distance

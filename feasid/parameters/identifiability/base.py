@@ -56,8 +56,8 @@ def _preferred_order(
     """All columns, the preferred ones first."""
     columns = np.arange(robot.size)
     if within is not None:
-        for own in robot.inertial_columns:
-            columns[own] = own[[SYMBOLS.index(symbol) for symbol in within]]
+        for ten in robot.inertial_columns:
+            columns[ten] = ten[[SYMBOLS.index(symbol) for symbol in within]]
     elif not isinstance(order, str):
         first = [views.parameter_column(robot, name) for name in order]
         columns = np.array([*dict.fromkeys([*first, *columns.tolist()])], dtype=np.intp)
@@ -254,19 +254,18 @@ class BaseParameters(IdentifiedParameters, Displayed):
         """A figure of `table`. Needs the extra "plot"."""
         from feasid.core.figures import draw
 
-        return draw(
-            views.identifiability_map(views.symbol_rows(self), views.parameter_owners(self.robot))
-        )
+        rows, owners = views.symbol_rows(self), views.parameter_owners(self.robot)
+        return draw(views.identifiability_map(rows, owners))
 
     def display(self) -> Display:
         """The count, the verification, and as many combinations as fit on the screen."""
         count = {kind: self.status.count(kind) for kind in (ALONE, COMBINED, NEVER)}
-        given, unsure = self.robot.size - self.unknowns, self.check.unconfirmed
-        what = "unknown parameters" if given else "parameters"
+        others, unsure = self.robot.size - self.unknowns, self.check.unconfirmed
+        what = "unknown parameters" if others else "parameters"
         counts = f"{count[ALONE]} known alone, {count[COMBINED]} in sums, {count[NEVER]} never"
         outcome = f"leave {', '.join(unsure)} open" if unsure else "confirm the count"
         measures = [
-            Measure("parameters", counts + (f", {given} given" if given else "")),
+            Measure("parameters", counts + (f", {others} given" if others else "")),
             Measure("random motions", outcome, "confirmed", not unsure),
         ]
         if self.roundings:
@@ -424,6 +423,7 @@ def servo_scale_groups(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, .
     rng = np.random.default_rng(0)
     motions = FACTOR_ROWS * (len(columns) + n) // n + len(columns)
     W = regressor(model, *rng.standard_normal((3, motions, n)))[:, :, columns]
+    # Parameters of any size that act with similar torques.
     torques = W @ (rng.standard_normal(len(columns)) / np.sqrt(np.mean(W**2, axis=(0, 1))))
     rows_with_gains = np.concatenate([W, -torques[:, :, None] * np.eye(n)], axis=2)
     rows_with_gains = rows_with_gains.reshape(motions * n, -1)

@@ -39,6 +39,7 @@ RELATION_NOISE = 1e-13
 def _null_basis(matrix: Array) -> tuple[Index, Array]:
     """Pivots from the right of a small matrix's null vectors, and these, shape (columns, k)."""
     columns = matrix.shape[1]
+    # With zeros for missing rows the decomposition has all directions.
     if matrix.shape[0] < columns:
         matrix = np.vstack([matrix, np.zeros((columns - matrix.shape[0], columns))])
     _, s, vt = np.linalg.svd(matrix, full_matrices=False)
@@ -94,9 +95,8 @@ class Coefficients:
         clearly not.
         """
         self.echelon.joint_nullspaces  # noqa: B018  (notes doubtful singular values)
-        if self.echelon.run.doubtful_values or frames.nearly_degenerate_joints(
-            self.echelon.run.frames
-        ):
+        run = self.echelon.run
+        if run.doubtful_values or frames.nearly_degenerate_joints(run.frames):
             with suppress(NotRational):
                 return exact_blocks(self.echelon)
         return None
@@ -330,6 +330,7 @@ class Coefficients:
         if parent_coefficients is None:
             return JointCoefficients(leads, vectors, wrong)
         parent = self.joint_nullspaces[parent_index]
+        # A child hands over to the ten inertial parameters of its parent's body alone.
         bound = parent.dependent < 10
         there, rough = self.transfers[i], self._transfer_rounding[i]
         inertial = block.vectors[: block.inertial]
@@ -376,6 +377,7 @@ class Coefficients:
                 entries = np.flatnonzero(column.values[:, k])
                 parts[lead] = row[column.rows[entries]], column.values[entries, k]
         for lead, vector in self.friction_null_vectors:
+            # Entries of dependent parameters of bodies are replaced by what these stand for.
             total = -vector[self.independent]
             size = np.abs(total)
             for index in np.flatnonzero(vector).tolist():

@@ -136,6 +136,7 @@ class Echelon:
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
         for i, item in enumerate(local):
             r, d = item.rows.shape
+            # With at least d rows, zeros among them, the decomposition has all d directions.
             groups[max(r, d), d].append(i)
         blocks: list[JointNullspace | None] = [None] * len(local)
         for (r, d), members in groups.items():

@@ -134,7 +134,7 @@ def rational_screw(screw: Array, what: str) -> list[Fraction]:
 
 def skew(v: Sequence[Number]) -> Matrix:
     """Matrix of the cross product."""
-    zero = v[0] - v[0]
+    zero = v[0] - v[0]  # in the rational type in use
     return [[zero, -v[2], v[1]], [v[2], zero, -v[0]], [-v[1], v[0], zero]]
 
 
@@ -406,8 +406,8 @@ def _propagate_exactly(
         if not run.static:
             rows += [[*_momentum_functional(v, s), unit * unit, zero] for v in stacked]
     functionals = Subspace([*(k[:10] for k in kept_functionals), *(r[:10] for r in rows)]).basis
-    own = [] if run.static else [s[:6] for s in stacked]
-    motion = Subspace([*(v[:6] for v in carried), *own]).basis
+    velocities = [] if run.static else [s[:6] for s in stacked]
+    motion = Subspace([*(v[:6] for v in carried), *velocities]).basis
     differences = Subspace([d[:6] for d in differences]).basis
     state = ExactSpans(motion, point[:6], differences, functionals)
     return state, _reduce_to_block_columns(echelon, i, rows)

@@ -66,10 +66,8 @@ class Experiment:
         held_joints: dict[str, float] = {}
         for entry in filter(None, values.get("held", "").split(",")):
             name, colon, value = entry.rpartition(":")
-            where = f"position of joint {name!r}"
-            held_joints[name if colon else entry] = (
-                _parse_numbers(value, where)[0] if colon else 0.0
-            )
+            position = _parse_numbers(value, f"position of joint {name!r}")[0] if colon else 0.0
+            held_joints[name if colon else entry] = position
         gravity = _parse_numbers(values["gravity"], "gravity") if "gravity" in values else None
         return cls(measured, held_joints, "static" in values, gravity)
 
@@ -117,9 +115,8 @@ class Experiment:
                     joint=name,
                 )
             turn, shift = exponential(body.motion @ q)
-            bodies[i] = replace(
-                body, rotation=body.rotation @ turn, position=body.position + body.rotation @ shift
-            )
+            position = body.position + body.rotation @ shift
+            bodies[i] = replace(body, rotation=body.rotation @ turn, position=position)
         return replace(robot, bodies=tuple(bodies))
 
 
@@ -235,8 +232,7 @@ class ReorderedCoefficients(Coefficients):
         """Kd in scaled units."""
         place = np.argsort(self.order)
         pivots = self._null_vectors[place[self.dependent]]
-        rest = self._null_vectors[place[self.independent]]
-        kd = -np.linalg.solve(pivots.T, rest.T).T
+        kd = -np.linalg.solve(pivots.T, self._null_vectors[place[self.independent]].T).T
         worst = np.linalg.cond(pivots) if pivots.size else 1.0
         size = np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
         noise = echelon.NOISE_SAFETY_FACTOR * UNIT_ROUNDOFF * worst * size
@@ -289,6 +285,7 @@ class RestrictedCoefficients(Coefficients):
             columns, size = first.independent, run.frames.length
             energies = energy_rows(run.robot, columns, units[columns], size, run.static)
             _, s, vt = np.linalg.svd(energies, full_matrices=False)
+            # Combinations count by how strongly they act, so that rounding stays small.
             k = (s / s[0])[:, None] * vt @ k
         rows = k / units @ self.unknowns.T * units[roots]
         if run.robot.is_tree:
@@ -357,14 +354,12 @@ class RestrictedCoefficients(Coefficients):
         if self._dependent_unknowns.size:
             place = np.empty(len(self.order), dtype=np.intp)
             place[columns] = np.arange(len(columns))
-            kd = -np.linalg.solve(
-                null[place[self._dependent_unknowns]].T, null[place[self.independent]].T
-            ).T
+            pivots = null[place[self._dependent_unknowns]]
+            kd = -np.linalg.solve(pivots.T, null[place[self.independent]].T).T
             rounding = np.clip(1 / self.singular_value_gap, INTEGER_TOLERANCE, LARGEST_ROUNDING)
             scale = np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
-            out[:, np.searchsorted(self.dependent, self._dependent_unknowns)] = (
-                echelon.round_to_integers(np.asarray(kd), float(rounding) * scale)
-            )
+            at = np.searchsorted(self.dependent, self._dependent_unknowns)
+            out[:, at] = echelon.round_to_integers(np.asarray(kd), float(rounding) * scale)
         return sparse.csc_array(out)
 
     @cached_property

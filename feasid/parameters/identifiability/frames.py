@@ -178,6 +178,7 @@ def _nearest_on_axis(body: Body, start: Array) -> Array:
     for w, v in zip(turning[:, :3], turning[:, 3:], strict=True):
         rows.append(skew(w / np.linalg.norm(w)))
         right.append(rows[-1] @ (np.cross(w, v) / (w @ w) - start))
+    # Parallel axes leave the step along them open: it stays zero.
     step = np.linalg.lstsq(np.vstack(rows), np.concatenate(right), rcond=1e-9)[0]
     return np.asarray(start + step, dtype=np.float64)
 
@@ -313,8 +314,7 @@ class ScaledExperiment:
     @cached_property
     def shared_drives(self) -> tuple[int, ...]:
         """Drives of several joints, or further ones of a joint."""
-        own = set(self.single_joint_drives)
-        return tuple(k for k in range(len(self.robot.drives)) if k not in own)
+        return tuple(k for k in range(len(self.robot.drives)) if k not in self.single_joint_drives)
 
     @cached_property
     def shared_drive_columns(self) -> tuple[tuple[int, str, int], ...]:

@@ -139,6 +139,7 @@ def parameter_spectrum(axis: Array, turns: bool, shifts: bool) -> ScrewSpectrum:
         return ScrewSpectrum(np.eye(10), {}, shift, 3)
     r = parameter_rate(np.r_[axis, 0.0, 0, 0]).T
     r2 = r @ r
+    # r2 has the eigenvalues 0, -1 and -4; each polynomial is one at one of them, zero at others.
     p1 = -r2 @ (r2 + 4 * np.eye(10)) / 3
     p2 = r2 @ (r2 + np.eye(10)) / 12
     pieces = {1.0: (p1, r @ p1), 2.0: (p2, r @ p2 / 2)}
@@ -152,7 +153,7 @@ def stacked_action(first: ScrewSpectrum, second: ScrewSpectrum, speed: float) ->
     with a gear ratio of +-1, +-2 or +-1/2 differs from all others.
     """
     m, n = first.still.shape[0], second.still.shape[0]
-    if speed == 0.0:
+    if speed == 0.0:  # what does not turn keeps all of its coordinates
         second = ScrewSpectrum(np.eye(n), {}, None, 1)
 
     def block_diagonal(a: Array | None, b: Array | None) -> Array:
@@ -166,8 +167,8 @@ def stacked_action(first: ScrewSpectrum, second: ScrewSpectrum, speed: float) ->
     translations = [block_diagonal(t, None) for t in first._translation_matrices()]
     sign, pieces = float(np.sign(speed)), dict(first.pieces)
     for f, (p, r) in second.pieces.items():
-        own = f * abs(speed)
-        twin = next((g for g in pieces if abs(g - own) <= TOLERANCE * g), None)
+        frequency = f * abs(speed)
+        twin = next((g for g in pieces if abs(g - frequency) <= TOLERANCE * g), None)
         a, b = pieces.pop(twin) if twin is not None else (None, None)
         translations += [block_diagonal(a, p), block_diagonal(b, sign * r)]
     for a, b in pieces.values():

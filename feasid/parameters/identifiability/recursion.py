@@ -163,14 +163,14 @@ class RecursionStep:
     @cached_property
     def velocity_map_from_parent(self) -> Array:
         """Parent's velocities to those of body and rotor, shape (6 + r, 6)."""
-        own, rotor = self.run.frames.motion_transforms[self.i], self.run.rotor_views[self.i]
-        return own if rotor is None else np.vstack([own, rotor.lift])
+        body, rotor = self.run.frames.motion_transforms[self.i], self.run.rotor_views[self.i]
+        return body if rotor is None else np.vstack([body, rotor.lift])
 
     @cached_property
     def functional_map_from_parent(self) -> Array:
         """Parent's functionals to those on body and rotor, shape (10 + p, 10)."""
-        own, rotor = self.run.frames.parameter_transforms[self.i].T, self.run.rotor_views[self.i]
-        return own if rotor is None else np.vstack([own, rotor.inertia.T])
+        body, rotor = self.run.frames.parameter_transforms[self.i].T, self.run.rotor_views[self.i]
+        return body if rotor is None else np.vstack([body, rotor.inertia.T])
 
     @cached_property
     def stacked_screws(self) -> Array:
@@ -225,16 +225,17 @@ class RecursionStep:
         through = [*self.momentum_maps]
         if self.is_measured and self.lie_brackets.shape[1]:
             through += list(momentum_map(self.lie_brackets.T))
-        plain = np.vstack([zero.T @ w for w in through])
+        momentum = np.vstack([zero.T @ w for w in through])  # rows without drive terms
         virtual = self._propagate_motion(parent.virtual)
         if self.is_measured and not self.is_held:
             unmoved = [virtual]
             if observed_motion is not None and run.held:
                 unmoved.append(observed_motion)
-            plain = np.vstack([plain, *(x.T @ w for x in unmoved for w in self.momentum_maps)])
+            felt = [x.T @ w for x in unmoved for w in self.momentum_maps]
+            momentum = np.vstack([momentum, *felt])
         special, drive_rows, rows_of_shared = self._drive_term_rows(seeds)
         constant, mapping = self._propagate_functionals(parent.functionals)
-        conditions = [plain, special, mapping.T]
+        conditions = [momentum, special, mapping.T]
         pair_functionals = None
         if parent.pair_functionals is not None:
             still_felt, moving_felt = self._propagate_functionals(parent.pair_functionals)
@@ -250,7 +251,7 @@ class RecursionStep:
         rotor = run.rotor_views[i]
         if rotor is not None:
             rows[:, 10 : x_rows.shape[1]] *= rotor.parameter_units
-        at = slice(len(plain), len(plain) + len(special))
+        at = slice(len(momentum), len(momentum) + len(special))
         rows[at, x_rows.shape[1] :] = drive_rows
         shared_rows = np.zeros((len(rows), rows_of_shared.shape[1]))
         shared_rows[at] = rows_of_shared
@@ -387,9 +388,9 @@ class RecursionStep:
             more = [observed_motion[:6]]
             if self.is_measured:
                 more += [cross_matrix(phi) @ arriving[:6] for phi in screw.T]
-                more += (
-                    [self.lie_brackets] if i in run.coupled_joints else [screw, self.lie_brackets]
-                )
+                # The velocity of joints that share a drive is an affine set, not a direction.
+                more += [] if i in run.coupled_joints else [screw]
+                more.append(self.lie_brackets)
             observed_motion = run.span_basis(np.hstack(more), i)
         return Spans(motion, body_sets, functionals, observed_motion, pair_functionals)
 

@@ -111,8 +111,8 @@ def _intended_pose(chain: list[Link]) -> tuple[Array, Array] | None:
             turned = pose.from_angles(values or [0.0] * 3)
             rotation, position = compose(rotation, position, turned, pose.position)
         poses.append((rotation, position))
-    (said, said_at), (exactly, exactly_at) = poses
-    return exactly @ said.T, exactly_at - said_at
+    (turn, at), (exact_turn, exact_at) = poses
+    return exact_turn @ turn.T, exact_at - at
 
 
 def with_exact_geometry(
@@ -135,6 +135,7 @@ def with_exact_geometry(
             rotation, off = exact_rotation(body.rotation, angle)
             turned = rotation.T @ body.rotation
             motion, off_axis = _zero_tiny_axis_entries(body.motion, turned, angle)
+            # So far does an angle that is off move the end of an offset.
             reach = angle * float(np.linalg.norm(body.position)) if off > NEGLIGIBLE else 0.0
             position, off = body.position, max(off, off_axis)
             small = (position != 0) & (np.abs(position) <= reach)

@@ -164,8 +164,8 @@ class RandomMotions:
         none = np.zeros((self.count, 6, 0))
         for i, p in enumerate(self.run.robot.parents):
             carried = self.motion_transforms[i] @ out[p] if p >= 0 else none
-            own = self.moving_nodes.screws[i]
-            screws = np.broadcast_to(own, (self.count, *own.shape))
+            axes = self.moving_nodes.screws[i]
+            screws = np.broadcast_to(axes, (self.count, *axes.shape))
             if self.run.measured is not None and i not in self.run.measured:
                 screws = none
             out.append(np.concatenate([carried, screws], axis=2)[:, :, -MAX_ROWS_PER_BODY:])
@@ -207,9 +207,8 @@ class RandomMotions:
             back = self.wrenches_per_parameter[p] @ transfer
             lever = np.swapaxes(self.measured_axes[p], -1, -2)
             pair_functionals = lever @ (there - back)
-            bound = np.abs(lever) @ (
-                np.abs(there) + np.abs(self.wrenches_per_parameter[p]) @ np.abs(transfer)
-            )
+            sizes = np.abs(there) + np.abs(self.wrenches_per_parameter[p]) @ np.abs(transfer)
+            bound = np.abs(lever) @ sizes
             none = np.zeros((*pair_functionals.shape[:2], len(drive)))
             bound = np.maximum(floor, np.concatenate([bound, none], axis=2))
             rows.append(np.concatenate([pair_functionals, none], axis=2).reshape(-1, width))
@@ -234,6 +233,7 @@ class RandomMotions:
         size = np.stack([np.abs(w) @ np.abs(x) for w, x in pairs])
         torques: list[Array] = [np.zeros((self.count, 0))] * bodies
         sizes: list[Array] = [np.zeros((self.count, 0))] * bodies
+        # Rotors, then bodies from the tips: a parent passes on what hangs on it.
         for k in [*range(len(m.parents) - 1, bodies - 1, -1), *range(bodies - 1, -1, -1)]:
             i, p = m.joints[k], m.parents[k]
             pair_functionals = force[k] @ m.screws[k]
@@ -312,8 +312,9 @@ def verify_ranks(
                 )
             residual = max(residual, off)
         if block.independent.size:
-            left = rows[:, block.independent]
-            s = np.linalg.svd(left, compute_uv=False) if len(rows) >= left.shape[1] else [1.0, 0.0]
+            columns = rows[:, block.independent]
+            enough = len(rows) >= columns.shape[1]
+            s = np.linalg.svd(columns, compute_uv=False) if enough else [1.0, 0.0]
             reference = max(float(s[0]), float(size.max(initial=0.0)))
             ratio = float(s[-1]) / reference if reference else 0.0
             if ratio >= MIN_VISIBLE_RATIO:
@@ -388,7 +389,7 @@ def energy_rows(robot: Robot, columns: Index, units: Array, length: float, stati
     s = random_configurations(robot, rng, count, length, limits=bool(robot.loops))
     q, dq, *_ = coordinate_map(robot).motion(s, ds, np.zeros_like(ds))
     kinetic, potential, friction = (e[:, columns] * units for e in energy_regressors(robot, q, dq))
-    potential = potential - potential.mean(axis=0)
+    potential = potential - potential.mean(axis=0)  # a constant energy moves nothing
     parts = [potential] if static else [kinetic, potential, friction]
     sizes = [float(np.linalg.norm(part, axis=0).max(initial=0.0)) for part in parts]
     return np.vstack([part / (size or 1.0) for part, size in zip(parts, sizes, strict=True)])

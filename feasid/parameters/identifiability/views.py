@@ -73,18 +73,16 @@ def symbol_rows(base: IdentifiedParameters) -> dict[str, list[str]]:
     """Marks per symbol and body: the cells of Tables 2, 4 and 5 of Wensing et al. (2024)."""
     mark = {}
     leading = set(base.independent.tolist())
-    for column, (name, status) in enumerate(
-        zip(base.robot.parameter_names, base.status, strict=True)
-    ):
+    names = zip(base.robot.parameter_names, base.status, strict=True)
+    for column, (name, status) in enumerate(names):
         mark[name] = MARKS.get(status, LEADING if column in leading else FOLLOWING)
     symbols = [*PAPER_SYMBOLS]
     shown_symbols = {symbol for _, symbol in mark}
     symbols += [s for s in ("rotor_m", "rotor_lz", "rotor_Lxx", "rotor_Lzz") if s in shown_symbols]
     symbols += sorted({s for s in shown_symbols if s.startswith("rotor_")} - set(symbols))
     symbols += [s for s in DRIVE_SYMBOLS if s in shown_symbols]
-    return {
-        s: [mark.get((owner, s), "") for owner in parameter_owners(base.robot)] for s in symbols
-    }
+    owners = parameter_owners(base.robot)
+    return {s: [mark.get((owner, s), "") for owner in owners] for s in symbols}
 
 
 def parameter_owners(robot: Robot) -> list[str]:

@@ -7,7 +7,7 @@ inertia and springs of joints become drives with these values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.drives import Drive
 from feasid.robot.formats import terms
-from feasid.robot.formats.description import Bond, Description, Joint, Link, NeedsCompilerError
+from feasid.robot.formats.description import Description, Joint, Link, NeedsCompilerError
 from feasid.robot.rotations import compose, exponential
 
 WORLD = "world"  #: Name of the base in equality constraints.
@@ -158,7 +158,7 @@ class _BodyBuilder:
         for k, joint in enumerate(joints):
             last = k == len(joints) - 1
             label = link.name if last else f"{link.name}/{joint.name}"
-            if joint.reference:
+            if joint.reference:  # the file's home has the joint there, the robot's at zero
                 home = compose(*home, *exponential(joint.motion[:, 0] * -joint.reference))
             parts = (label, carrier, *home, joint.motion, joint.name)
             self.moving.append(Body(*parts, limits=joint.limits, massless=not last))
@@ -218,6 +218,7 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
     couplings = []
     for bond in bonds:
         if bond.kind == "joint":
+            # q1 - ref1 = a0 + a1 (q2 - ref2), solved for q1.
             a0, a1 = bond.factors
             factors = {bond.second: a1} if bond.second and a1 != 0.0 else {}
             shift = a1 * references.get(bond.second, 0.0) if factors else 0.0
@@ -229,12 +230,29 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
     places: dict[str, Place] = {WORLD: (None, np.eye(3), np.zeros(3)), **link_places(robot)}
     home: dict[str | None, tuple[Array, Array]] = {None: (np.eye(3), np.zeros(3))}
     home.update(robot.pose(references))
-    loops = [_bond_to_loop(b, places, home) for b in bonds if b.kind != "joint"]
-    start = {j: references.get(j, 0.0) for j in robot.joints if j in references}
-    tried = replace(
-        robot, loops=tuple(loops), active=tuple(description.motors), configuration=start
-    )
-    active = [joint for joint in description.motors if joint in tried.coordinates]
+    loops = []
+    for bond in (b for b in bonds if b.kind != "joint"):
+        for name in (bond.first, bond.second):
+            if name not in places:
+                raise DescriptionError(f"equality {bond.name!r}: there is no body {name!r}")
+        (body1, turn1, at1), (body2, turn2, at2) = places[bond.first], places[bond.second]
+        axes1, origin1 = compose(*home[body1], turn1, at1)
+        axes2, origin2 = compose(*home[body2], turn2, at2)
+        first, second = bond.first_point, bond.second_point
+        if first is None:  # the same point at home
+            second = np.zeros(3) if second is None else second
+            first = axes1.T @ (origin2 + axes2 @ second - origin1)
+        elif second is None:
+            second = axes2.T @ (origin1 + axes1 @ first - origin2)
+        frame = axes1.T @ axes2 if bond.turn is None else bond.turn
+        frame1, point1 = compose(turn1, at1, frame, first)
+        frame2, point2 = compose(turn2, at2, np.eye(3), second)
+        loops.append(Loop(bond.name, body1, body2, point1, point2, bond.kind, frame1, frame2))
+    start = {j: references[j] for j in robot.joints if j in references}
+    motors = tuple(description.motors)
+    tried = replace(robot, loops=tuple(loops), active=motors, configuration=start)
+    # More motors than degrees of freedom cannot all be independent.
+    active = [joint for joint in motors if joint in tried.coordinates]
     return robot.with_loops(loops, active, start)
 
 
@@ -249,24 +267,3 @@ def link_places(robot: Robot) -> dict[str, Place]:
         links = (Member(body.name), *body.members)
         out |= {m.name: (body.name, m.rotation, m.position) for m in links}
     return out
-
-
-def _bond_to_loop(
-    bond: Bond, places: Mapping[str, Place], home: Mapping[str | None, tuple[Array, Array]]
-) -> Loop:
-    for name in (bond.first, bond.second):
-        if name not in places:
-            raise DescriptionError(f"equality {bond.name!r}: there is no body {name!r}")
-    (body1, turn1, at1), (body2, turn2, at2) = places[bond.first], places[bond.second]
-    axes1, origin1 = compose(*home[body1], turn1, at1)
-    axes2, origin2 = compose(*home[body2], turn2, at2)
-    first, second = bond.first_point, bond.second_point
-    if first is None:  # the same point at home
-        second = np.zeros(3) if second is None else second
-        first = axes1.T @ (origin2 + axes2 @ second - origin1)
-    elif second is None:
-        second = axes2.T @ (origin1 + axes1 @ first - origin2)
-    frame = axes1.T @ axes2 if bond.turn is None else bond.turn
-    frame1, point1 = compose(turn1, at1, frame, first)
-    frame2, point2 = compose(turn2, at2, np.eye(3), second)
-    return Loop(bond.name, body1, body2, point1, point2, bond.kind, frame1, frame2)

@@ -164,6 +164,7 @@ def _parse_source(path: Any, limits: ReadLimits) -> XmlText:
     if os.fspath(path).endswith(".xacro"):
         # Xacro evaluates expressions of the file, so expand only files that you trust.
         name = os.fspath(path)
+        # For its errors alone: no such file, a pipe, too large.
         read_bytes(name, limits)
         try:
             import xacro  # type: ignore[import-untyped,import-not-found,unused-ignore]

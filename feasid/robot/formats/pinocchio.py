@@ -68,6 +68,7 @@ def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Ro
         joint.calc(data, np.r_[np.zeros(joint.idx_q), neutral])
         subspace = np.asarray(data.S, dtype=np.float64).reshape(6, -1)
         turned = np.vstack([subspace[3:], subspace[:3]])
+        # Only a free-flyer's velocities begin with the linear part.
         body = Body(
             names[i],
             names.get(model.parents[i]),

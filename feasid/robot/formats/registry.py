@@ -159,10 +159,12 @@ def shape_boxes_by_body(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
         members = body.members or (Member(body.name, inertial=body.inertial),)
         heavy = [m for m in members if m.inertial is not None and m.inertial[9] > 0]
         shapes = [shapes_by_link.get(m.name) or [None] for m in heavy]
-        solid = [(m, s) for m, own in zip(heavy, shapes, strict=True) for s in own if s is not None]
+        pairs = zip(heavy, shapes, strict=True)
+        solid = [(m, s) for m, several in pairs for s in several if s is not None]
         if not heavy or len(solid) < sum(map(len, shapes)):
             continue
         middle = [m.rotation @ s.position + m.position for m, s in solid]
+        # A turned box reaches along an axis as far as its edges' absolute parts along it add up.
         reach = [np.abs(m.rotation) @ s.half_extents() for m, s in solid]
         low = np.min([c - r for c, r in zip(middle, reach, strict=True)], axis=0)
         high = np.max([c + r for c, r in zip(middle, reach, strict=True)], axis=0)

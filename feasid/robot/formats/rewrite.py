@@ -119,8 +119,8 @@ def _scaled_inertials(
     """The share of each link's inertial; links without mass stay as they are."""
     out = {}
     for member in members:
-        own = np.zeros(10) if member.inertial is None else share * member.inertial
-        new = exact_inertial(own, axes(member.name)) if own[9] > 0 else None
+        ten = np.zeros(10) if member.inertial is None else share * member.inertial
+        new = exact_inertial(ten, axes(member.name)) if ten[9] > 0 else None
         if new is not None:
             out[member.name] = new
     return out
@@ -135,6 +135,7 @@ def exact_inertial(delta: Array, axes: Array | None = None) -> NewInertial | Non
         return None
     mass, com, about_com = inertia.to_mass_com_inertia(delta)
     turn = np.eye(3) if axes is None else axes
+    # Quarter turns exchange numbers and change signs; other turns would round them.
     reset = not bool(np.isin(turn, (-1.0, 0.0, 1.0)).all())
     if not reset:
         about_com = turn.T @ about_com @ turn
@@ -178,16 +179,17 @@ def joint_terms_to_write(robot: Robot, holds: Collection[str]) -> dict[str, Join
     out = {}
     for body in robot.bodies:
         if body.dof == 1 and body.joint not in unsaid:
-            given = values.get(((body.joint, 1.0),), {})
-            terms = {s: flush_to_zero(given.get(s, 0.0)) for s in TERM_FIELDS if s in holds}
+            coefficients = values.get(((body.joint, 1.0),), {})
+            terms = {s: flush_to_zero(coefficients.get(s, 0.0)) for s in TERM_FIELDS if s in holds}
             for symbol, value in terms.items():
-                if value < 0 and symbol != "k":
+                if value < 0 and symbol != "k":  # a spring may push away from its rest position
                     raise InputError(
                         f"joint {body.joint!r}: {TERMS[symbol].name} {value:.3g} is negative",
                         joint=body.joint,
                     )
-            rest = flush_to_zero(rests.get(body.joint, 0.0)) if terms.get("k") else 0.0
-            out[body.joint] = JointTerms(**{TERM_FIELDS[s]: v for s, v in terms.items()}, rest=rest)
+            slack = flush_to_zero(rests.get(body.joint, 0.0)) if terms.get("k") else 0.0
+            by_field = {TERM_FIELDS[s]: v for s, v in terms.items()}
+            out[body.joint] = JointTerms(**by_field, rest=slack)
     return out
 
 
@@ -230,8 +232,8 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
             replace(m, inertial=_stated_parameters(new_description, m))
             for m in body.members or (Member(body.name),)
         ]
-        found = lumped_parameters(links)
-        if found is None or relative_difference(found, body.inertial) > form.agreement:
+        total = lumped_parameters(links)
+        if total is None or relative_difference(total, body.inertial) > form.agreement:
             raise verification_error(f"body {body.name!r} does not read back as it was written")
     for joint in new_description.joints:
         target = terms.get(joint.name)
@@ -253,9 +255,9 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
 def _require_shared(drives: Iterable[Drive], description: Description, form: Format) -> None:
     """Raise unless a written file has these drives along several joints."""
     values = sum_drives(description.shared)
-    for key, wanted in sum_drives(drives).items():
+    for key, coefficients in sum_drives(drives).items():
         got = values.get(key, {})
-        for symbol, value in wanted.items() if form.holds_shared else ():
+        for symbol, value in coefficients.items() if form.holds_shared else ():
             if abs(got.get(symbol, 0.0) - value) > form.agreement * abs(value):
                 raise verification_error(f"{symbol} of {key} reads back as {got.get(symbol)}")
 
@@ -345,8 +347,8 @@ def with_base_link(robot: Robot, name: str = "world") -> tuple[Member, ...]:
     first = next(iter(robot.fixed), None)
     if first and (first.rotation == np.eye(3)).all() and not first.position.any():
         return robot.fixed
-    taken = {*(b.name for b in robot.bodies), *(m.name for m in robot.fixed)}
-    while name in taken:
+    names = {*(b.name for b in robot.bodies), *(m.name for m in robot.fixed)}
+    while name in names:
         name += "_"
     return (Member(name), *robot.fixed)
 

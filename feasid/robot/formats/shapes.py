@@ -60,13 +60,14 @@ class Shape:
         if self.kind == "capsule":
             straight = half[2] - radius
             part = np.pi * radius**2 * 2 * straight / self.volume  # the rest are two half balls
+            # Their centres of mass are 3/8 of the radius beyond the straight part.
             ends = radius**2 / 5 + straight**2 + 0.75 * straight * radius
             along = part * straight**2 / 3 + (1 - part) * ends
             across = part * radius**2 / 4 + (1 - part) * radius**2 / 5
-            own = np.array([across, across, along])
+            moments = np.array([across, across, along])
         else:
-            own = half**2 / {"box": [3, 3, 3], "cylinder": [4, 4, 3]}.get(self.kind, [5, 5, 5])
-        return np.asarray(self.rotation @ np.diag(own) @ self.rotation.T)
+            moments = half**2 / {"box": [3, 3, 3], "cylinder": [4, 4, 3]}.get(self.kind, [5, 5, 5])
+        return np.asarray(self.rotation @ np.diag(moments) @ self.rotation.T)
 
     def uniform_body(self, mass: float) -> Array:
         """The ten parameters of the shape, filled uniformly with a mass [kg]."""
@@ -225,6 +226,7 @@ def read_points(path: Path) -> Array:
                 f"mesh {path.name} is neither STL nor OBJ: convert it, or give capsules=",
                 path=str(path),
             )
+        # A binary STL may begin with "solid", as text does, but says its size behind a header.
         elif len(content) == 84 + RECORD.itemsize * int.from_bytes(content[80:84], "little"):
             vertices = np.frombuffer(content, RECORD, offset=84)["corners"].reshape(-1, 3)
         else:
@@ -239,7 +241,7 @@ def read_points(path: Path) -> Array:
 
 def _numbers_after(content: bytes, word: bytes) -> Array:
     lines = (line.split() for line in content.splitlines())
-    return np.array([[float(x) for x in own[1:4]] for own in lines if own[:1] == [word]])
+    return np.array([[float(x) for x in line[1:4]] for line in lines if line[:1] == [word]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,6 +273,7 @@ def enclosing_polytope(points: Array) -> Polytope:
     normals = normals / np.linalg.norm(normals, axis=1, keepdims=True) @ axes
     offsets = (points @ normals.T).max(axis=0) + ROUNDING
     cut = HalfspaceIntersection(np.column_stack([normals, -offsets]), points.mean(axis=0))
+    # Where more than three faces meet, the corner comes several times, up to rounding.
     return Polytope(normals, offsets, np.unique(cut.intersections.round(12), axis=0))
 
 
@@ -282,8 +285,8 @@ DIRECTIONS = _GRID / np.linalg.norm(_GRID, axis=1, keepdims=True)
 
 def enclosing_capsule(points: Array) -> tuple[Array, Array, float]:
     """A capsule (start, end, radius) that contains points (N, 3), along a principal axis [m]."""
-    found = (_capsule_along(points, axis) for axis in _principal_axes(points))
-    return min(found, key=lambda c: c[2] ** 2 * (np.linalg.norm(c[1] - c[0]) + 4 / 3 * c[2]))
+    capsules = (_capsule_along(points, axis) for axis in _principal_axes(points))
+    return min(capsules, key=lambda c: c[2] ** 2 * (np.linalg.norm(c[1] - c[0]) + 4 / 3 * c[2]))
 
 
 def _principal_axes(points: Array) -> Array:
@@ -306,6 +309,6 @@ def _capsule_along(points: Array, axis: Array) -> tuple[Array, Array, float]:
     radius = float(across.max()) * (1 + ROUNDING)
     reach = np.sqrt(np.maximum(radius**2 - across**2, 0.0))
     low, high = float(np.min(height + reach)), float(np.max(height - reach))
-    if low > high:
+    if low > high:  # the two balls hold all points without a straight part: one is enough
         low = high = 0.5 * (low + high)
     return centre + low * axis, centre + high * axis, radius

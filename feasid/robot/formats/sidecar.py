@@ -126,7 +126,7 @@ def with_sidecar(
     elsewhere; names the joint.
     """
     file = sidecar_path(path)
-    if not is_regular(file):
+    if not is_regular(file):  # a folder or pipe of this name is none
         return robot.locked(lock) if lock else robot
     how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
     data = _read_json(file, "is not a sidecar", FORMAT, VERSION, MAX_SIDECAR_BYTES)
@@ -165,8 +165,8 @@ def with_sidecar(
             "free them"
         )
         described = _with_note(described, note)
-    rest = {joint: q for joint, q in lock.items() if joint not in positions}
-    return described.locked(rest) if rest else described
+    others = {joint: q for joint, q in lock.items() if joint not in positions}
+    return described.locked(others) if others else described
 
 
 def _read_json(file: Path, what: str, form: str, version: int, most: int) -> dict[str, Any]:

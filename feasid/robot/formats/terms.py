@@ -75,6 +75,7 @@ def sum_drives(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], d
                 ((joint, c),) = key
                 key, weights = ((joint, 1.0),), {s: w for s, w in scaled.items() if w is not None}
         terms = dict(zip(drive.symbols, map(float, drive.values), strict=True))
+        # -k (x - rest) is a spring slack at zero and a constant torque.
         if drive.rest and terms.get("k"):
             terms["fo"] = terms.get("fo", 0.0) - terms["k"] * drive.rest
         total = out.setdefault(key, {})
@@ -95,8 +96,8 @@ def term_notes(drives: Iterable[Drive]) -> Iterator[str]:
 def negative_notes(joints: Iterable[tuple[str, str, JointTerms]]) -> Iterator[str]:
     """One line per (place, joint, terms) with negative friction or drive inertia."""
     for place, joint, terms in joints:
-        given = terms.values.items()
-        bad = [f"{TERMS[s].name} {v:g}" for s, v in given if v < 0 and s in NONNEGATIVE]
+        values = terms.values.items()
+        bad = [f"{TERMS[s].name} {v:g}" for s, v in values if v < 0 and s in NONNEGATIVE]
         if bad:
             yield (
                 f"{place}: joint {joint!r} has negative {' and '.join(bad)}, which no passive "

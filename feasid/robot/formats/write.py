@@ -46,8 +46,8 @@ class Written:
     def __str__(self) -> str:
         lines = [f"wrote {self.path}"]
         for program, things in self.unread.items():
-            found = f"not in {self.path} for {program}: {things}"
-            lines.append(found if things else f"{program} reads all of {self.path}")
+            gap = f"not in {self.path} for {program}: {things}"
+            lines.append(gap if things else f"{program} reads all of {self.path}")
         if self.lost:
             lines.append(f"no place in {self.format.upper()}: {', '.join(self.lost)}")
         return "\n".join(lines)
@@ -115,13 +115,14 @@ def write(
             f"feature {coded[0]} is code, which cannot be saved in a file: write a model fitted "
             "without it"
         )
-    own = None if _own_source(described, form) else reread_description(described)
-    if own is not None:
-        extras = replace(extras, drawings={link.name: link.drawings() for link in own.links})
+    origin = None if _own_source(described, form) else reread_description(described)
+    if origin is not None:
+        extras = replace(extras, drawings={link.name: link.drawings() for link in origin.links})
     content = file_bytes(robot, form, extras)
     if form.encode is not None:
         content = form.encode(content, target.suffix.lower())
-    reading = described.source.reading if described.source and own is None else {}
+    # Which model is read is said of the robot's own file; a new one has a single model.
+    reading = described.source.reading if described.source and origin is None else {}
     text = parse_xml(content, str(target), model=reading.get("model", ""))
     files, new = {}, read_description(text)
     if not (form.holds_loops or robot.is_tree):
@@ -135,9 +136,10 @@ def write(
         files[beside] = sidecars.sidecar_bytes(full_robot, content, complete is not None)
     files[target] = content  # last: should it not follow the others, its hash tells
     write_together(files, overwrite=overwrite)
+    # Those of a file that was replaced would complete the new one.
     for stale in {beside, sidecars.loop_table_path(target)} - {*files}:
         stale.unlink(missing_ok=True)
-    parts = [] if own is None else [*_parts_left_out(own, new)]
+    parts = [] if origin is None else [*_parts_left_out(origin, new)]
     bare = [b.name for b in robot.bodies if b.inertial is not None and not b.inertial.any()]
     if form.massless and not for_:
         parts += [LeftOut(form.massless, name) for name in bare]

@@ -14,7 +14,7 @@ import gc
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from xml.parsers import expat
@@ -219,18 +219,23 @@ def parse_xml(
             return XmlText(path, data, b"", "utf-8", b"", root, (), limits, model)
     utf8, encoding, bom = _decode(data, path)
     notes: tuple[str, ...] = ()
-    with _pause_garbage_collection():
-        try:
-            root = _Builder(path, limits).parse(utf8)
-        except DescriptionError as error:
-            legal = _comments_without_dashes(utf8)
-            if legal == utf8:
-                raise
-            root = _Builder(path, limits).parse(legal)
-            notes = (
-                f"{path}:{error.data.get('line')}: a comment holds '--', which XML forbids; it is "
-                "read as other programs read it",
-            )
+    # The garbage collector would scan the growing tree again and again.
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        root = _Builder(path, limits).parse(utf8)
+    except DescriptionError as error:
+        legal = _comments_without_dashes(utf8)
+        if legal == utf8:
+            raise
+        root = _Builder(path, limits).parse(legal)
+        notes = (
+            f"{path}:{error.data.get('line')}: a comment holds '--', which XML forbids; it is "
+            "read as other programs read it",
+        )
+    finally:
+        if was_on:
+            gc.enable()
     return XmlText(path, data, utf8, encoding, bom, root, notes, limits, model)
 
 
@@ -243,22 +248,11 @@ def _comments_without_dashes(utf8: bytes) -> bytes:
     return b"".join([*parts, utf8[at:]])
 
 
-@contextmanager
-def _pause_garbage_collection() -> Iterator[None]:
-    """Switch the garbage collector off, which would scan a growing tree again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def _decode(data: bytes, path: str) -> tuple[bytes, str, bytes]:
     """Text in UTF-8, and the encoding and byte order mark it had."""
     bom, encoding = next(((b, e) for b, e in _BOMS if data.startswith(b)), (b"", ""))
     if not encoding:
+        # Without a byte order mark UTF-16 shows by the declaration that it must begin with.
         if data[:4] == b"<\0?\0":
             encoding = "utf-16-le"
         elif data[:4] == b"\0<\0?":
@@ -306,6 +300,7 @@ class _Builder:
         try:
             for first in range(0, len(utf8), _CHUNK):
                 self.parser.Parse(utf8[first : first + _CHUNK], False)
+                # Expat keeps all of a tag in memory until its end comes.
                 pending = first + _CHUNK - max(self.parser.CurrentByteIndex, 0)
                 if pending > self.limits.token + _CHUNK:
                     self._limit("a tag or comment is longer than", "token", "bytes")
@@ -332,17 +327,11 @@ class _Builder:
         if len(self.open) >= self.limits.depth:
             self._limit("elements are nested deeper than", "depth", "levels")
         parent = self.open[-1] if self.open else None
-        parser = self.parser
-        element = Element(
-            tag,
-            attributes or _NO_ATTRIBUTES,
-            parent,
-            parser.CurrentByteIndex,
-            parser.CurrentLineNumber,
-        )
+        place = self.parser.CurrentByteIndex, self.parser.CurrentLineNumber
+        element = Element(tag, attributes or _NO_ATTRIBUTES, parent, *place)
         if parent is None:
             self.root = element
-        elif isinstance(parent.children, list):
+        elif isinstance(parent.children, list):  # most elements have none, and share a tuple
             parent.children.append(element)
         else:
             parent.children = [element]
@@ -402,8 +391,8 @@ def markup(tag: str, *inside: object, **attributes: object) -> list[str]:
     numbers are written as `decimals`, and None is left out; `**attributes`: text or
     numbers; those that are None are left out.
     """
-    given = {k: v for k, v in attributes.items() if v is not None}
-    head = "".join([tag, *(f" {k}={quote_attribute(decimals(v))}" for k, v in given.items())])
+    values = {k: v for k, v in attributes.items() if v is not None}
+    head = "".join([tag, *(f" {k}={quote_attribute(decimals(v))}" for k, v in values.items())])
     children = [f"  {line}" for part in inside if isinstance(part, list) for line in part]
     text = [escape_markup(decimals(x)) for x in inside if not (x is None or isinstance(x, list))]
     if children:

@@ -95,9 +95,9 @@ class Linear:
 
 def _are_numbers(constraint: Block | Linear) -> bool:
     """Whether its columns are whole numbers, and everything else is finite."""
-    whole = constraint.columns.dtype.kind == "i" or not len(constraint.columns)
+    integers = constraint.columns.dtype.kind == "i" or not len(constraint.columns)
     numbers = constraint.basis, constraint.constant
-    return whole and all(np.isfinite(part).all() for part in numbers)
+    return integers and all(np.isfinite(part).all() for part in numbers)
 
 
 def inertia_block(

@@ -64,7 +64,19 @@ class Elimination:
         solved = eliminate(equations)
         unknowns = Unknowns.from_elimination(feasible.size, solved)
         T, offset, roots = unknowns.T, unknowns.fixed, unknowns.roots
-        blocks, rows = [_eliminate_in_block(b, T, offset) for b in feasible.blocks], []
+        blocks: list[Block] = []
+        for b in feasible.blocks:
+            along = T[b.columns]
+            columns = np.flatnonzero(along.any(axis=0))
+            # A body whose parameters all stay what they are is one; any other is a mere matrix.
+            stays = along[:, columns].shape == (len(b.columns),) * 2 and not (
+                (along[:, columns] != np.eye(len(columns))).any() or offset[b.columns].any()
+            )
+            basis = np.einsum("jk,jrc->krc", along[:, columns], b.basis)
+            constant = b.constant + np.tensordot(offset[b.columns], b.basis, 1)
+            kind = b.kind if stays else "matrix"
+            blocks.append(replace(b, kind=kind, columns=columns, basis=basis, constant=constant))
+        rows = []
         for c in feasible.linear:
             row = c.coefficients @ T[c.columns]
             columns, a = np.flatnonzero(row), c.constant + float(offset[c.columns] @ c.coefficients)
@@ -133,16 +145,3 @@ class Elimination:
 def restrict(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
     """The constraints and ties all of whose parameters are in `mask`, shape (n,)."""
     return filter_constraints(feasible, lambda c: bool(mask[[*c.columns]].all()))
-
-
-def _eliminate_in_block(block: Block, T: Array, fixed: Array) -> Block:
-    along = T[block.columns]
-    columns = np.flatnonzero(along.any(axis=0))
-    plain = len(columns) == len(block.columns) and (along[:, columns] == np.eye(len(columns))).all()
-    return replace(
-        block,
-        kind=block.kind if plain and not fixed[block.columns].any() else "matrix",
-        columns=columns,
-        basis=np.einsum("jk,jrc->krc", along[:, columns], block.basis),
-        constant=block.constant + np.tensordot(fixed[block.columns], block.basis, 1),
-    )

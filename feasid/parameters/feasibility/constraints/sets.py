@@ -223,8 +223,8 @@ def filter_constraints(feasible: FeasibleSet, keep: Callable[[Any], bool]) -> Fe
 
 def block_value(block: Block, exact: Values) -> Exact:
     """Exact value of a block at rational parameters."""
-    whole, over = _integer_block_value(block, exact)
-    return [[Fraction(x, over) for x in row] for row in whole.tolist()]
+    integers, over = _integer_block_value(block, exact)
+    return [[Fraction(x, over) for x in row] for row in integers.tolist()]
 
 
 def _integer_block_value(block: Block, exact: Values) -> tuple[Integers, int]:
@@ -245,8 +245,8 @@ def linear_value(constraint: Linear, exact: Values) -> Fraction:
 
 def equality_error(equality: Equality, exact: Sequence[Fraction]) -> Fraction:
     """Left minus right side at rational parameters."""
-    left = sum((c * exact[j] for j, c in equality.pairs), Fraction(0))
-    return left - printed_decimal(equality.value)
+    total = sum((c * exact[j] for j, c in equality.pairs), Fraction(0))
+    return total - printed_decimal(equality.value)
 
 
 def is_violated(matrix: Exact, strict: bool) -> bool:
@@ -355,13 +355,11 @@ class UserConstraints:
     @classmethod
     def of(cls, feasible: FeasibleSet) -> UserConstraints:
         """Constraints of a set; convex ones are code, which cannot be saved."""
-        asked = [c for c in feasible.linear if c.role == "asked"]
-        return cls(
-            feasible.consistency,
-            tuple(b for b in feasible.blocks if b.role == "asked"),
-            tuple(c for c in asked if not c.name.startswith(DISSIPATES)),
-            feasible.equalities,
-        )
+        blocks = tuple(b for b in feasible.blocks if b.role == "asked")
+        limits = (c for c in feasible.linear if c.role == "asked")
+        # Those of friction follow from the robot, and would come twice.
+        linear = tuple(c for c in limits if not c.name.startswith(DISSIPATES))
+        return cls(feasible.consistency, blocks, linear, feasible.equalities)
 
     def on(self, robot: Robot) -> FeasibleSet:
         """The set of this robot with these constraints.
@@ -371,10 +369,6 @@ class UserConstraints:
         for b in self.blocks:
             if not 0 <= b.body < len(robot.bodies) or len(b.powers) != b.size:
                 raise InputError(f"constraint {b.name!r} is on no body of this robot")
-        whole = feasible_set(robot, self.consistency)
-        return replace(
-            whole,
-            blocks=(*whole.blocks, *self.blocks),
-            linear=(*whole.linear, *self.linear),
-            equalities=self.equalities,
-        )
+        feasible = feasible_set(robot, self.consistency)
+        blocks, linear = (*feasible.blocks, *self.blocks), (*feasible.linear, *self.linear)
+        return replace(feasible, blocks=blocks, linear=linear, equalities=self.equalities)

@@ -178,6 +178,6 @@ def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:
         out[columns] = mass[i] * length[i] ** LENGTH_POWER
         rotor = robot.bodies[i].rotor
         if rotor is not None:
-            own = LENGTH_POWER[[0, 5, 8, 9]] if rotor.symmetric else LENGTH_POWER
-            out[robot.rotor_columns(i)] = mass[i] * length[i] ** own
+            powers = LENGTH_POWER[[0, 5, 8, 9]] if rotor.symmetric else LENGTH_POWER
+            out[robot.rotor_columns(i)] = mass[i] * length[i] ** powers
     return out

@@ -248,7 +248,7 @@ def _matrix_block(robot: Robot, name: str, expression: Any, delta: Any) -> Block
     columns = np.flatnonzero(matrices[1:].any(axis=(1, 2)))
     if not len(columns):
         raise InputError(f"constraints: {name} holds no parameter")
-    owners = [i for i, own in enumerate(robot.inertial_columns) if np.isin(columns, own).any()]
-    body = owners[0] if owners else 0
+    owners = [i for i, ten in enumerate(robot.inertial_columns) if np.isin(columns, ten).any()]
+    body = owners[0] if owners else 0  # whose mass and length give the units
     basis = matrices[1:][columns]
     return Block(name, "matrix", body, columns, basis, matrices[0], (0,) * size, strict=False)

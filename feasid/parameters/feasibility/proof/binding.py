@@ -75,10 +75,8 @@ def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding
     bound = certificate.claim == "bound"
     some = [holding for holding in holdings if bound == (holding.data is not None)]
     if not some:
-        what = "the data" if bound else "the values"
-        return Binding(
-            (f"{what} in the file were not compared with anything: pass --beta or --log",)
-        )
+        what = "the data in the file" if bound else "the values in the file"
+        return Binding((f"{what} were not compared with anything: pass --beta or --log",))
     bindings = []
     for holding in some:
         binding, question = _compare(certificate, holding), holding.question
@@ -87,10 +85,8 @@ def bind(certificate: Certificate, holdings: Sequence[HeldStatement]) -> Binding
         if binding.refused and fewer and not bound:
             dropped = PresolvedQuestion.from_question(question).redundant_rows
         if dropped:
-            which = (
-                f"equations {', '.join(map(str, dropped))} agree with the others within rounding"
-            )
-            about = f"{holding.about}, of which {which},"
+            which = f"of which equations {', '.join(map(str, dropped))}"
+            about = f"{holding.about}, {which} agree with the others within rounding,"
             reduced = replace(holding, question=question.without_equations(dropped), about=about)
             comparison = _compare(certificate, reduced)
             binding = binding if comparison.refused else comparison
@@ -175,19 +171,19 @@ def _describe_differences(file: Statement, own: Statement, names: Sequence[str])
             if checker.exact(theirs) != checker.exact(ours):
                 yield f"value {i} is {theirs[:40]}, not {ours}"
     if "data" in file:
-        file = file["data"]
-        own = own["data"]
-        if len(file["rows"]) != len(own["rows"]):
-            yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
+        data, expected_data = file["data"], own["data"]
+        if len(data["rows"]) != len(expected_data["rows"]):
+            yield f"{len(data['rows'])} rows of data, not {len(expected_data['rows'])}"
         else:
-            there, reader_data = _data_as_array(file, own), _data_as_array(own, own)
+            there = _data_as_array(data, expected_data)
+            reader_data = _data_as_array(expected_data, expected_data)
             sizes = np.maximum(np.linalg.norm(reader_data, axis=0), np.finfo(np.float64).tiny)
             changes = np.abs(there - reader_data) / sizes
             for row, column in np.argwhere(~(changes <= ROUNDING))[:1].tolist():
                 yield f"row {row} of the data differs, first in column {column}"
-        rest = checker.exact(own["rest"])
-        if abs(checker.exact(file["rest"]) - rest) > ROUNDING * rest:
-            yield f"a rest of {file['rest'][:40]} in the squared residual, not {own['rest']}"
+        square, text = checker.exact(expected_data["rest"]), data["rest"]
+        if abs(checker.exact(text) - square) > ROUNDING * square:
+            yield f"a rest of {text[:40]} in the squared residual, not {expected_data['rest']}"
 
 
 def _one_sided_items(
@@ -247,9 +243,8 @@ def _adapt_proof(certificate: Certificate, holding: HeldStatement) -> Certificat
     file, question = certificate.data, holding.question
     if file["claim"] == "feasible":
         *numbers, over = (checker.exact(x) for x in file["point"])
-        point = PresolvedQuestion.from_question(question).complete_point(
-            np.array([float(x / over) for x in numbers])
-        )
+        delta = np.array([float(x / over) for x in numbers])
+        point = PresolvedQuestion.from_question(question).complete_point(delta)
         return None if point is None else question.certify_feasible(point)
     if file["claim"] == "boundary":
         return None

@@ -64,8 +64,8 @@ class Certificate:
             proved = checker.verify(self.data)
         except ValueError as error:
             raise CertificateError(f"the certificate does not hold: {error}") from error
-        left = [f"outside: {name}: kept in floating point, not affine" for name in self.outside]
-        return "\n".join([proved, *left])
+        others = [f"outside: {name}: kept in floating point, not affine" for name in self.outside]
+        return "\n".join([proved, *others])
 
     def holds(self) -> bool:
         """Whether `verify` succeeds.

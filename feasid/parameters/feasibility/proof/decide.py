@@ -73,9 +73,8 @@ def decide(
         if problem.feasible.constraints and not problem.wrong:
             # Signs decide, and what is left has a margin, too: the smaller is the program's.
             program = _margin_program(problem, problem.units(scale), reference)[0]
-            raw, _ = solve.solve_verified(
-                program, lambda _: solve.Judgement(True, True, 0.0, ""), solver
-            )
+            accept = solve.Judgement(True, True, 0.0, "")
+            raw, _ = solve.solve_verified(program, lambda _: accept, solver)
             margin = margin if raw is None else float(np.fmin(margin, raw.x[-1]))
         return ProvedAnswer(refuted, margin, None, nearly_singular=problem.nearly_singular)
     if problem.wrong or problem.broken:
@@ -84,8 +83,9 @@ def decide(
         reduced_question = question.without_equations(problem.redundant_rows)
         answer = decide(reduced_question, scale, reference, solver, again=True)
         return replace(answer, dropped=problem.redundant_rows)
-    own, nearly = question.robot.values, None
-    for delta in (reference, np.where(np.isfinite(own), own, reference), np.zeros(len(reference))):
+    values, nearly = question.robot.values, None
+    described = np.where(np.isfinite(values), values, reference)
+    for delta in (reference, described, np.zeros(len(reference))):
         by_point = _decide_by_point(problem, scale, delta)
         if by_point is not None and by_point.delta is not None:
             least = scale.margins(question.feasible, by_point.delta)[: len(scale.blocks)]
@@ -128,12 +128,12 @@ def _decide_by_distance(
     target = weight @ np.array(question.values, dtype=np.float64)
     goal = weight @ K, target, question.feasible, scale, reference, question.margin or None
     try:
-        near = closest(*goal, solver, refine=True).delta
+        model = closest(*goal, solver, refine=True).delta
     except FeasidError:  # the constraints contradict each other by a little, or no solver answers
         return undecided
-    if (by_point := _decide_by_point(problem, scale, near)) is not None:
+    if (by_point := _decide_by_point(problem, scale, model)) is not None:
         return replace(by_point, attempts=undecided.attempts)
-    data = weight, target, near, reference.delta, scale
+    data = weight, target, model, reference.delta, scale
     optimum = prove_optimum(replace(question, values=None), *data)
     if optimum is None:
         return undecided
@@ -163,8 +163,8 @@ def _decide_by_point(problem: PresolvedQuestion, scale: Units, delta: Array) -> 
         return None
     feasible = question.feasible.with_margin(question.margin)
     point = np.array(exact, dtype=np.float64)
-    given = not problem.feasible.constraints and not feasible.convex  # floats would only round
-    certificate = question.certify_feasible(exact) if given or feasible.contains(point) else None
+    trivial = not problem.feasible.constraints and not feasible.convex  # floats would only round
+    certificate = question.certify_feasible(exact) if trivial or feasible.contains(point) else None
     if certificate is None:
         return None
     return ProvedAnswer(certificate, min(scale.margins(feasible, point).tolist()), point)
@@ -174,9 +174,8 @@ def _margin_program(
     problem: PresolvedQuestion, scale: Units, reference: Array
 ) -> tuple[problems.Program, Array, Array]:
     """The program of the largest margin, over ``start + directions x`` in units."""
-    start, directions = solutions_of_equations(
-        problem.K, problem.beta, scale.parameters, reference[problem.elimination.roots]
-    )
+    equations, middle = (problem.K, problem.beta), reference[problem.elimination.roots]
+    start, directions = solutions_of_equations(*equations, scale.parameters, middle)
     p = problems.virtual(problem.feasible, scale, start, directions)
     return problems.feasibility_test(p), start, directions
 
@@ -258,6 +257,6 @@ def solutions_of_equations(
     scaled = K * units
     sizes = np.linalg.norm(scaled, axis=1)
     target = (beta - K @ reference) / sizes
-    left, singular, right = np.linalg.svd(scaled / sizes[:, None], full_matrices=True)
-    nearest = right[: len(K)].T @ (left.T @ target / singular)
+    u, singular, right = np.linalg.svd(scaled / sizes[:, None], full_matrices=True)
+    nearest = right[: len(K)].T @ (u.T @ target / singular)
     return reference / units + nearest, np.ascontiguousarray(right[len(K) :].T)

@@ -52,8 +52,8 @@ class Face:
         values, vectors = np.linalg.eigh(energy * np.outer(unit, unit))
         if not values[-1] > 0:
             return None
-        kept = vectors[:, values > REACHED * values[-1]]
-        return None if kept.shape[1] == len(unit) else cls._from_span(kept, unit, ROUNDED_ZERO)
+        span = vectors[:, values > REACHED * values[-1]]
+        return None if span.shape[1] == len(unit) else cls._from_span(span, unit, ROUNDED_ZERO)
 
     @classmethod
     def from_multiplier(cls, Z: Array, unit: Array, least: float) -> Face | None:
@@ -62,15 +62,15 @@ class Face:
         `Z` (s, s); `unit` (s,); `least`: eigenvalue, in units, that is not a rounded zero.
         """
         values, vectors = np.linalg.eigh(Z * np.outer(unit, unit))
-        kept = vectors[:, values > least]
-        return None if kept.shape[1] == len(unit) else cls._from_span(kept, unit, VISIBLE)
+        span = vectors[:, values > least]
+        return None if span.shape[1] == len(unit) else cls._from_span(span, unit, VISIBLE)
 
     @classmethod
-    def _from_span(cls, kept: Array, unit: Array, nothing: float) -> Face:
+    def _from_span(cls, vectors: Array, unit: Array, nothing: float) -> Face:
         # Rows that are as independent as possible: the others are at most a few times as large.
-        order = scipy.linalg.qr(kept.T, mode="r", pivoting=True)[-1] if kept.size else ()
-        lead = sorted(int(r) for r in order[: kept.shape[1]])
-        span = kept @ np.linalg.inv(kept[lead])
+        order = scipy.linalg.qr(vectors.T, mode="r", pivoting=True)[-1] if vectors.size else ()
+        lead = sorted(int(r) for r in order[: vectors.shape[1]])
+        span = vectors @ np.linalg.inv(vectors[lead])
         span[np.abs(span) < 1e3 * nothing] = 0.0
         plain_span = span * unit[lead] / unit[:, None]
         return cls(
@@ -197,8 +197,8 @@ class FaceRelations:
     @classmethod
     def from_blocks(cls, robot: Robot, blocks: Sequence[Block]) -> FaceRelations:
         """Faces of these bodies and rotors, by how they can move."""
-        own = body_lengths(robot)
-        units = [own[block.body] ** np.array(block.powers, dtype=np.float64) for block in blocks]
+        lengths = body_lengths(robot)
+        units = [lengths[b.body] ** np.array(b.powers, dtype=np.float64) for b in blocks]
         out, faces, wide_relations = [], {}, {}
         energies = kinetic_energy_multipliers(robot, blocks, units)
         for block, unit, energy in zip(blocks, units, energies, strict=True):
@@ -316,14 +316,14 @@ def largest_span_multiplier(E: Array) -> Array:
     Only the trace of the lower right 3x3 matrix matters, and only X - X' of the upper right X.
     """
     values, vectors = np.linalg.eigh(E[:3, :3])
-    kept = values > REACHED * max(values[-1], np.trace(E[3:, 3:]) * REACHED)
-    root = vectors[:, kept] * np.sqrt(values[kept])
+    large = values > REACHED * max(values[-1], np.trace(E[3:, 3:]) * REACHED)
+    root = vectors[:, large] * np.sqrt(values[large])
     # X = root G; the smallest G with this X - X' leaves the trace most room.
     pairs = ((1, 2), (2, 0), (0, 1))
     one = np.eye(3)
     forms = np.array([np.outer(root[r], one[c]) - np.outer(root[c], one[r]) for r, c in pairs])
-    given = np.array([E[r, 3 + c] - E[c, 3 + r] for r, c in pairs])
-    G = (np.linalg.pinv(forms.reshape(3, -1), rcond=REACHED) @ given).reshape(-1, 3)
+    differences = np.array([E[r, 3 + c] - E[c, 3 + r] for r, c in pairs])
+    G = (np.linalg.pinv(forms.reshape(3, -1), rcond=REACHED) @ differences).reshape(-1, 3)
     room = np.trace(E[3:, 3:]) - float(np.sum(G * G))
     if room <= REACHED * np.trace(E[3:, 3:]):
         return E

@@ -206,8 +206,8 @@ class InfeasibilityProver:
         """``sum_k <B_kj, Z_k> - (K'y)_j`` by column that remains; Z_k by place there."""
         question, places = self.problem.question, self.problem.places
         every = [y.get(i, Fraction(0)) for i in range(len(question.rows))]
-        left = DualPoint(question, every, {places[k]: M for k, M in Z.items()}).remainders
-        return [left[j] for j in self.problem.elimination.roots.tolist()]
+        remainders = DualPoint(question, every, {places[k]: M for k, M in Z.items()}).remainders
+        return [remainders[j] for j in self.problem.elimination.roots.tolist()]
 
     def _motion_faces(self, prices: Array) -> dict[int, Face]:
         """The faces of bodies that cannot move in every way: K'y is inside of them.

@@ -84,8 +84,8 @@ class Optimum:
         `residual`: the residual of the log that R and rho do not contain: its square is added to
         the bound.
         """
-        point, rest = [printed_decimal(x) for x in self.delta], printed_decimal(residual**2)
-        data, floor = replace(self.data, rest=rest), self.floor + rest
+        point, square = [printed_decimal(x) for x in self.delta], printed_decimal(residual**2)
+        data, floor = replace(self.data, rest=square), self.floor + square
         return self.question.certify_lower_bound(
             data, self.weights, self.dual, floor, point, self.limit
         )
@@ -144,8 +144,8 @@ def _prove_lower_bound(
         if least > 0 and (paid <= LIMIT_COST * gain or heaviest == HEAVIEST[-1]):
             bound = least * least / square
             # A decimal of `BOUND_DIGITS` digits that is not larger.
-            whole = len(str(int(bound))) if bound >= 1 else int(np.log10(float(bound)))
-            scale = 10 ** max(BOUND_DIGITS - whole, 0)
+            digits = len(str(int(bound))) if bound >= 1 else int(np.log10(float(bound)))
+            scale = 10 ** max(BOUND_DIGITS - digits, 0)
             floor = Fraction(bound * scale // 1, scale)
             return Optimum(dual.question, data, floor, weights, dual, limit, delta)
     return None
@@ -184,8 +184,8 @@ class CentralPath:
             value = row.constant + float(row.coefficients @ x[row.columns])
             if row.role == "sign" or value <= TIGHT * size:
                 numbers.append((place, row, size))
-        seen = len(A) >= A.shape[1] > 0 and np.linalg.cond(A * unit) * UNSEEN < 1
-        matrices = _blocks_on_faces(question, x, scale, [row for _, row, _ in numbers], seen)
+        visible = len(A) >= A.shape[1] > 0 and np.linalg.cond(A * unit) * UNSEEN < 1
+        matrices = _blocks_on_faces(question, x, scale, [row for _, row, _ in numbers], visible)
         reduced = replace(
             tightened,
             blocks=tuple(_restrict_to_face(block, Q) for _, block, Q in matrices),
@@ -224,10 +224,8 @@ class CentralPath:
         order = max(self.cone.barrier_parameter, 1)
         mu = max(2 * self.quadratic.value(x), least) / order
         while True:
-            terms: list[tuple[float, cones.ConvexFunction]] = [
-                (1 / mu, self.quadratic),
-                (1.0, self.cone),
-            ]
+            terms: list[tuple[float, cones.ConvexFunction]] = [(1 / mu, self.quadratic)]
+            terms.append((1.0, self.cone))
             minimum = cones.minimise(terms, x, self.cone.directions, 0.5 * cones.CENTRED**2)
             if not minimum.settled:
                 return
@@ -296,8 +294,8 @@ def _blocks_on_faces(
                 for line in bounds[:, block.columns]
                 if (push := facial_reduction.pull_matrix(block, line)).any()
             ]
-            left, singular, _ = np.linalg.svd(np.hstack([face.projector, *pushes]))
-            Q = left[:, : int((singular > SPANNED * singular[0]).sum())]
+            span, singular, _ = np.linalg.svd(np.hstack([face.projector, *pushes]))
+            Q = span[:, : int((singular > SPANNED * singular[0]).sum())]
         out.append((place, block, Q / unit[:, None]))
     return out
 

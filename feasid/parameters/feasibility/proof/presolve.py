@@ -90,7 +90,7 @@ class PresolvedQuestion:
         blocks = tuple(numeric.blocks[k] for k in undecided if k < count)
         numeric = replace(numeric, blocks=blocks, linear=tuple(linear))
         elimination = Elimination.from_equalities(numeric, {j: float(v) for j, v in at.items()})
-        kept, dropped, K, beta = _independent_equations(active, elimination.roots)
+        rows, dropped, K, beta = _independent_equations(active, elimination.roots)
         equations = tuple(singletons), values, (*wrong, *dropped)
         # Multipliers of the constraints that known values break, and that they make singular.
         broken, singular = dict[int, Exact](), dict[int, Exact]()
@@ -116,7 +116,7 @@ class PresolvedQuestion:
                 multipliers = broken if outcome == "indefinite" else singular
                 multipliers[k] = [[a * b for b in v] for a in v]
         decided = broken, singular
-        return cls(question, *equations, *decided, kept, elimination, tuple(undecided), K, beta)
+        return cls(question, *equations, *decided, rows, elimination, tuple(undecided), K, beta)
 
     @property
     def feasible(self) -> FeasibleSet:
@@ -128,7 +128,7 @@ class PresolvedQuestion:
         """Whether a given body is singular up to its rounding, and nothing else is violated."""
         if self.wrong or self.question.margin:
             return False
-        near = False
+        singular = False
         for k, block in enumerate(self.question.feasible.constraints):
             if k in self.broken and isinstance(block, Linear):
                 return False
@@ -141,8 +141,8 @@ class PresolvedQuestion:
                     matrix[i][i] += sign * FEW * max(alike)
                 if sign > 0 and definiteness(matrix) == "indefinite":
                     return False
-            near = near or definiteness(matrix) == "indefinite"
-        return near
+            singular = singular or definiteness(matrix) == "indefinite"
+        return singular
 
     @property
     def redundant_rows(self) -> tuple[int, ...]:

@@ -201,8 +201,8 @@ class Question:
                 out.append(("asked", str(count)))
                 count += 1
             else:
-                own = (owner, symbol) if constraint.role == "sign" else (owner,)
-                out.append((constraint.role, *own))
+                name_parts = (owner, symbol) if constraint.role == "sign" else (owner,)
+                out.append((constraint.role, *name_parts))
         return tuple(out)
 
     # -- certificates ------------------------------------------------------------------------
@@ -255,13 +255,14 @@ class Question:
         """A limit on masses, on lengths far beyond the robot's, and on joint terms."""
         reach = ROOM * float(body_lengths(self.robot).max())
         tens = 10.0 ** np.floor(np.log10(reach))
+        # One digit, rounded up; a reach that has one digit but for rounding keeps it.
         reach = float(f"{np.ceil(reach / tens * (1 - 1e-9)) * tens:.1g}")
         length = shortest_text(printed_decimal(reach))
         return {"mass": str(heaviest), "length": length, "terms": str(heaviest)}
 
     def _certify(self, claim: str, **proof: Any) -> Certificate | None:
-        found = self.unchecked_certificate(claim, **proof)
-        return found if found.holds() else None
+        certificate = self.unchecked_certificate(claim, **proof)
+        return certificate if certificate.holds() else None
 
     def unchecked_certificate(self, claim: str, **proof: Any) -> Certificate:
         """The claim with its proof, unchecked."""
@@ -360,11 +361,10 @@ class DualPoint:
         mass, length, terms = (Fraction(limit[k]) for k in checker.LIMITS)
         sizes = {"m": mass, "l": mass * length, "L": mass * length**2}
         total = Fraction(0)
-        for (_, symbol), remainder in zip(
-            self.question.feasible.names, self.remainders, strict=True
-        ):
-            own = symbol.removeprefix("rotor_")
-            total += abs(remainder) * (sizes[own[0]] if own in checker.BODY else terms)
+        pairs = zip(self.question.feasible.names, self.remainders, strict=True)
+        for (_, name), remainder in pairs:
+            symbol = name.removeprefix("rotor_")
+            total += abs(remainder) * (sizes[symbol[0]] if symbol in checker.BODY else terms)
         return total
 
     @property

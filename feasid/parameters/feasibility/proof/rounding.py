@@ -174,8 +174,8 @@ def round_dual(
         for columns, relations in question.face_relations.bodies
         if whole is not None and columns.isdisjoint(tied_columns | {*whole})
     ]
-    own = {int(j) for c in constraints if c.role != "asked" for j in c.columns} | {*limits}
-    unowned = [j for j in question.elimination.roots.tolist() if j not in own]
+    owned = {int(j) for c in constraints if c.role != "asked" for j in c.columns} | {*limits}
+    unowned = [j for j in question.elimination.roots.tolist() if j not in owned]
     rows = [row for row, _ in question.reduced_rows]
     targets = DualPoint(question, [Fraction(0)] * len(rows), user_multipliers, form).remainders
     lines = []
@@ -236,8 +236,8 @@ def _solve_near(
         return out
     rows = _independent_columns(moves.T)
     columns = _independent_columns(moves[rows])
-    left = [right[k] - dot(lines[k], out) for k in rows]
-    exact = solve_square([[lines[k][r] for r in columns] for k in rows], left)
+    defects = [right[k] - dot(lines[k], out) for k in rows]
+    exact = solve_square([[lines[k][r] for r in columns] for k in rows], defects)
     for r, d in zip(columns, exact or (), strict=False):
         out[r] += d
     return out

@@ -78,8 +78,9 @@ def describe_mjmodel(model: Any, path: str = "<compiled model>") -> description.
     motors: dict[str, float] = {}  # joints that actuators drive, with the gains of position servos
     for k in range(model.nu):
         if int(model.actuator_trntype[k]) == JOINT_TRANSMISSION:
-            kp, plain = float(model.actuator_gainprm[k, 0]), model.actuator_gear[k, 0] == 1.0
-            servo = plain and model.actuator_biasprm[k, 1] == -kp < 0
+            kp = float(model.actuator_gainprm[k, 0])
+            # The force kp (control - q) has the bias -kp q; a gear would multiply it.
+            servo = model.actuator_gear[k, 0] == 1.0 and model.actuator_biasprm[k, 1] == -kp < 0
             motors.setdefault(joints[int(model.actuator_trnid[k, 0])], kp if servo else 0.0)
     return description.Description(
         "mjcf",
@@ -143,17 +144,16 @@ def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> list[descript
             first, second = (names[int(model.site_bodyid[i])] for i in ids)
             points = [np.array(model.site_pos[i]) for i in ids]
             turns = [from_quaternion(model.site_quat[i]) for i in ids]
-            turn = turns[0] @ turns[1].T
-            out.append(
-                description.Bond(kind, name, first, second, (0.0, 1.0), points[0], points[1], turn)
-            )
-        else:
+            sites = first, second, (0.0, 1.0), points[0], points[1]
+            out.append(description.Bond(kind, name, *sites, turns[0] @ turns[1].T))
+        elif kind == "connect":
             ends = names[ids[0]], names[ids[1]], (0.0, 1.0)
-            if kind == "connect":
-                out.append(description.Bond(kind, name, *ends, data[:3], data[3:6]))
-            else:
-                turn = from_quaternion(data[6:10])
-                out.append(description.Bond(kind, name, *ends, data[3:6], data[:3], turn))
+            out.append(description.Bond(kind, name, *ends, data[:3], data[3:6]))
+        else:
+            # MuJoCo keeps of a weld the anchor in the second body, then its place in the first.
+            ends = names[ids[0]], names[ids[1]], (0.0, 1.0)
+            turn = from_quaternion(data[6:10])
+            out.append(description.Bond(kind, name, *ends, data[3:6], data[:3], turn))
     return out
 
 
@@ -213,12 +213,13 @@ def _shared_drives(model: Any) -> dict[int, Drive]:
         joints = [int(model.wrap_objid[e]) for e in ends]
         fixed = all(int(model.wrap_type[e]) == JOINT_WRAP for e in ends)
         curved = any(i in _nonzero_rows(model, f"tendon_{name}") for name in POLYNOMIALS)
+        # Between different ends a spring is slack: its torque is not linear.
         if terms and fixed and len(joints) > 1 and low == high and not curved:
             factors = [float(model.wrap_prm[e]) for e in ends]
             coupling = {model.joint(j).name: c for j, c in zip(joints, factors, strict=True)}
             parts = coupling, tuple(terms), np.array([*terms.values()])
-            name, rest = model.tendon(i).name or f"tendon {i}", low if "k" in terms else 0.0
-            out[i] = Drive(name, *parts, rest=rest, from_file=True)
+            name, slack = model.tendon(i).name or f"tendon {i}", low if "k" in terms else 0.0
+            out[i] = Drive(name, *parts, rest=slack, from_file=True)
     return out
 
 

@@ -72,6 +72,7 @@ def _geoms_parameters(mjcf: Mjcf, body: MjcfBody) -> Array | None:
         if kind in WEIGHTLESS or not counts:
             continue
         mass, density = (_geom_numbers(mjcf, body, geom, name) for name in ("mass", "density"))
+        # A mass counts before a density; zero of either makes a geom without weight.
         if 0 in (mass or density)[:1]:
             continue
         primitive = _geom_primitive(mjcf, body, geom)
@@ -111,6 +112,7 @@ def _geom_primitive(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:
     if len(size) < count or min(size[:count]) <= 0:
         _fail(mjcf, body, geom, f"type {kind} needs {count} positive numbers of size")
     size = size[:count]
+    # MJCF states radii and half lengths.
     full = [2 * x for x in size] if kind == "box" else [size[0], *(2 * x for x in size[1:])]
     return primitive_shape(kind, size if kind == "ellipsoid" else full, rotation, position)
 

@@ -307,4 +307,5 @@ def position_gain(tag: str, values: Mapping[str, str]) -> float:
         return 0.0
     if tag == "position":
         return first[0] if "kp" in values else 1.0
+    # <general> is a servo where its bias is -kp q.
     return first[1] if tag == "general" and bias == -first[1] < 0 else 0.0

@@ -14,7 +14,7 @@ import numpy as np
 
 from feasid.core.errors import DescriptionError, did_you_mean
 from feasid.core.exact.numbers import Number, quote
-from feasid.core.exact.poses import PrecisePose, compose, identity, to_decimal
+from feasid.core.exact.poses import compose, identity, to_decimal
 from feasid.robot.bodies import Limits
 from feasid.robot.drives import Drive
 from feasid.robot.formats.description import (
@@ -92,6 +92,7 @@ class _MjcfReader:
         worlds = [s for s in sections if s.tag == "worldbody"]
         roots = worlds + ([root] if root.tag == "mujocoinclude" else [])
         waiting = [(root, _Scope(None, None)) for root in reversed(roots)]
+        # Reversed on a stack: the order of the text, by which nameless bodies are numbered.
         while waiting:
             element, scope = waiting.pop()
             if element.tag == "body":
@@ -257,12 +258,11 @@ class _MjcfReader:
                 body=name,
                 first_line=first,
             )
-        if (
-            model.is_nonzero(element.attributes.get("gravcomp", "0"))
-            and "gravity" not in self.disabled
-        ):
+        compensation = model.is_nonzero(element.attributes.get("gravcomp", "0"))
+        if compensation and "gravity" not in self.disabled:
             self.add_unmodelled_effect("gravcomp", element, f"body {name!r}")
         home = self.pose(element, element.attributes, scope)
+        # The decimals of angles tell which exact ones they stand for; degrees need no such help.
         if not self.compiler.degrees and self.files.text(element) is self.files.main:
             home = replace(home, angles=tuple(element.attributes.get("euler", "").split()))
         self.bodies[name] = model.MjcfBody(name, element, scope.body, home)
@@ -374,11 +374,8 @@ class _MjcfReader:
 
     def pose(self, element: Element, values: dict[str, str], scope: _Scope) -> ExactPose:
         """Position and orientation of an element in its body's frame."""
-        return pose_of_decimals(compose(scope.frame.precise(), self.own_pose(element, values)))
-
-    def own_pose(self, element: Element, values: dict[str, str]) -> PrecisePose:
-        """Position and orientation of an element in the frame around it."""
         turns = [k for k in ORIENTATIONS if k in values]
+        # An element's own orientation takes the place of another kind in its class.
         orientations = [k for k in turns if k in element.attributes]
         if len(orientations) > 1:
             self.files.fail(
@@ -386,18 +383,16 @@ class _MjcfReader:
             )
         kind = (orientations or turns or [""])[0]
         place = [to_decimal(n.exact) for n in self.parse_numbers(element, "pos", 3, values)]
-        place = place or [Decimal(0)] * 3
-        if not kind:
-            return identity(), place
-        numbers = self.parse_numbers(element, kind, ORIENTATIONS[kind], values)
-        decimals = [to_decimal(n.exact) for n in numbers]
-        try:
-            turn = rotation_from_attribute(
-                kind, decimals, self.compiler.degrees, self.compiler.eulerseq
-            )
-        except ValueError as error:
-            self.files.fail(f"<{element.tag}> {kind}: {error}", element, kind)
-        return turn, place
+        turn, settings = identity(), (self.compiler.degrees, self.compiler.eulerseq)
+        if kind:
+            numbers = self.parse_numbers(element, kind, ORIENTATIONS[kind], values)
+            decimals = [to_decimal(n.exact) for n in numbers]
+            try:
+                turn = rotation_from_attribute(kind, decimals, *settings)
+            except ValueError as error:
+                self.files.fail(f"<{element.tag}> {kind}: {error}", element, kind)
+        around = scope.frame.precise()
+        return pose_of_decimals(compose(around, (turn, place or [Decimal(0)] * 3)))
 
     # -- numbers ------------------------------------------------------------------------------
 
@@ -468,10 +463,10 @@ class _MjcfReader:
         coupling = {joint.name: c for joint, c in zip(joints, factors, strict=True)}
         home = sum(c * j.terms.rest for c, j in zip(factors, joints, strict=True))
         (length,) = self.parse_numbers(element, "springlength", 1, {"springlength": lengths[0]})
-        rest = home if length.value == UNSTATED else length.value
+        slack = home if length.value == UNSTATED else length.value
         parts = coupling, tuple(terms), np.array([*terms.values()])
-        name, rest = values.get("name") or f"tendon {number}", rest if "k" in terms else 0.0
-        return Drive(name, *parts, rest=rest, from_file=True)
+        name = values.get("name") or f"tendon {number}"
+        return Drive(name, *parts, rest=slack if "k" in terms else 0.0, from_file=True)
 
     def bonds(self, sections: Sequence[Element]) -> Iterator[Bond]:
         """Constraints that are active; remembers those that are not modelled."""
@@ -500,22 +495,18 @@ class _MjcfReader:
             what = sites if "site1" in values else element.tag
             self.add_unmodelled_effect("equality", element, f"equality {name!r} of {what}")
         else:
-            yield self.body_bond(element, name, values)
-
-    def body_bond(self, element: Element, name: str, values: dict[str, str]) -> Bond:
-        """A ``<connect>`` or ``<weld>`` of two bodies."""
-        kind = element.tag
-        if "body1" not in values:
-            self.files.fail(f"<{kind}> lacks 'body1'", element, "body1")
-        bodies = values["body1"], values.get("body2", WORLD)
-        anchor = [n.value for n in self.parse_numbers(element, "anchor", 3, values)]
-        if kind == "connect":
-            if not anchor:
-                self.files.fail("<connect> lacks 'anchor'", element, "anchor")
-            return Bond(kind, name, *bodies, first_point=np.array(anchor))
-        second = np.array(anchor or [0.0] * 3)
-        pose = np.array([n.value for n in self.parse_numbers(element, "relpose", 7, values)])
-        if not pose[3:].any():
-            return Bond(kind, name, *bodies, second_point=second)
-        turn, first = from_quaternion(pose[3:]), pose[:3]  # the anchor's place
-        return Bond(kind, name, *bodies, first_point=first, second_point=second, turn=turn)
+            kind = element.tag
+            for attribute in ("body1", "anchor") if kind == "connect" else ("body1",):
+                if attribute not in values:
+                    self.files.fail(f"<{kind}> lacks {attribute!r}", element, attribute)
+            ends = kind, name, values["body1"], values.get("body2", WORLD)
+            anchor = np.array([n.value for n in self.parse_numbers(element, "anchor", 3, values)])
+            pose = np.array([n.value for n in self.parse_numbers(element, "relpose", 7, values)])
+            second = anchor if anchor.size else np.zeros(3)
+            if kind == "connect":
+                yield Bond(*ends, first_point=anchor)
+            elif not pose[3:].any():  # as by default: the bodies stay as they are at home
+                yield Bond(*ends, second_point=second)
+            else:
+                turn = from_quaternion(pose[3:])
+                yield Bond(*ends, first_point=pose[:3], second_point=second, turn=turn)

@@ -132,8 +132,8 @@ def _motor_lines(body: Body, terms: JointTerms) -> list[str]:
 
 def _tendon_numbers(drive: Drive) -> dict[str, float]:
     """Attributes of the tendon of a drive along several joints, those that are zero, too."""
-    given = [] if drive.values is None else drive.values.tolist()
-    values = dict(zip(drive.symbols, given, strict=True))
+    numbers = [] if drive.values is None else drive.values.tolist()
+    values = dict(zip(drive.symbols, numbers, strict=True))
     return {name: values.get(symbol, 0.0) for name, symbol in TENDON_TERMS.items()}
 
 
@@ -235,7 +235,7 @@ def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) ->
     axes = np.eye(3) if new.reset_axes else old.place.rotation
     end = patch.text.spans(element)[1]
     tag = _inertial_lines(new, axes)[0]
-    if not patch.text.closes_itself(element):
+    if not patch.text.closes_itself(element):  # the end tag in the file stays
         tag = tag.replace("/>", ">")
     patch.changes.append((element.start, end, tag.encode()))
 
@@ -358,6 +358,7 @@ def _geom_lines(members: Sequence[Member], extras: Extras) -> list[str]:
         both = ("collision", *place) in boxes and ("visual", *place) in boxes
         if both and tag == "collision":
             continue
+        # MJCF's length of a capsule is that of its straight part.
         half = shape.half - shape.half[0] * (shape.kind == "capsule") * np.array([0, 0, 1])
         count = NUMBERS_OF_SIZE[shape.kind]
         # What touches the robot stops it; its own shapes overlap at joints and do not collide.
@@ -396,12 +397,12 @@ def _body_lines(robot: Robot, i: int, terms: Mapping[str, JointTerms], extras: E
         raise InputError(
             f"body {body.name!r} has no mass, so MuJoCo would refuse the file", body=body.name
         )
-    own, *fixed = body.members or (Member(body.name),)
+    link, *fixed = body.members or (Member(body.name),)
     return markup(
         "body",
         *(_joint_lines(joint, terms.get(joint.joint, NO_TERMS)) for joint in joints),
         _inertial_lines(new, np.eye(3)),
-        _geom_lines((own,), extras),
+        _geom_lines((link,), extras),
         *(_link_lines(member, None, extras) for member in fixed),
         *(_body_lines(robot, child, terms, extras) for child in children),
         **_placement(body.name, *home),

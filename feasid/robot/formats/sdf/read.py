@@ -252,11 +252,8 @@ class _SdfReader:
             return (poses.identity(), [Decimal(0)] * 3), (), ""
         attributes = element.attributes
         if attributes.get("rotation_format", "euler_rpy") != "euler_rpy":
-            self.fail(
-                owner,
-                f"rotation_format={quote(attributes['rotation_format'])} is not read",
-                element,
-            )
+            what = f"rotation_format={quote(attributes['rotation_format'])}"
+            self.fail(owner, f"{what} is not read", element)
         if attributes.get("frame"):
             self.fail(owner, "frame= is of SDF 1.6: write relative_to=", element)
         empty = not self.text.content(element).strip()  # it only says what it is relative to
@@ -327,6 +324,7 @@ class _SdfReader:
             pose = poses.compose((back, [-x for x in moved]), self.absolute[inner])
             angles = (*self.frames[outer].angles, *self.frames[inner].angles)
         pose = pose or (poses.identity(), [Decimal(0)] * 3)
+        # Of several turns in a row no one set of angles is rounded.
         return description.pose_of_decimals(pose, angles, from_rpy if steps <= 1 else None)
 
     def link_of_frame(self, name: str, element: Element) -> str:
@@ -364,16 +362,11 @@ class _SdfReader:
         for name, frame in self.frames.items():
             if frame.element.tag == "frame":
                 link, place = self.link_of_frame(name, frame.element), self.absolute[name]
-                still = link == WORLD
-                home = (
-                    description.pose_of_decimals(place)
-                    if still
-                    else self.relative_pose(link, name, 1)
-                )
+                parent, home = None, description.pose_of_decimals(place)
+                if link != WORLD:
+                    parent, home = link, self.relative_pose(link, name, 1)
                 where, line = partial(self.text.place, frame.element), frame.element.line
-                yield description.Link(
-                    name, self.text.path, line, where, None if still else link, home
-                )
+                yield description.Link(name, self.text.path, line, where, parent, home)
 
     def joint_kind(self, name: str, element: Element) -> str:
         type_name = element.attributes.get("type", "")
@@ -452,6 +445,7 @@ class _SdfReader:
         bounds = [None if end is None else self.numbers(end, 1, owner)[0].value for end in ends]
         if element.attributes["type"] == "continuous":
             bounds[:2] = None, None
+        # A negative speed or effort is SDF's default, and means no limit.
         bounds[2:] = (None if b is None or b < 0 else b for b in bounds[2:])
         one = self.kinds[name] in ("revolute", "prismatic")
         return description.Joint(
@@ -475,11 +469,8 @@ class _SdfReader:
             if not direction.any():
                 self.fail(owner, "the axis is zero", xyz)
         frame_name = "" if xyz is None else self.expand(xyz.attributes.get("expressed_in", ""), xyz)
-        if self.version < MODEL_FRAME_AXES or (
-            self.version < EXPRESSED_AXES
-            and axis is not None
-            and self.child_flag(axis, "use_parent_model_frame")
-        ):
+        asks = axis is not None and self.child_flag(axis, "use_parent_model_frame")
+        if self.version < MODEL_FRAME_AXES or (asks and self.version < EXPRESSED_AXES):
             frame_name = self.expand(MODEL, self.joints[name])
         if frame_name and frame_name not in self.absolute:
             hint = did_you_mean(frame_name, self.frames)
@@ -488,9 +479,8 @@ class _SdfReader:
             )
         if not frame_name or frame_name == name:
             return np.asarray(frame.rotation @ direction)
-        turns = (np.array(self.absolute[f][0], dtype=np.float64) for f in (child, frame_name))
-        own, other = turns
-        return np.asarray(own.T @ other @ direction)
+        to, of = (np.array(self.absolute[f][0], dtype=np.float64) for f in (child, frame_name))
+        return np.asarray(to.T @ of @ direction)
 
     def mimic_bonds(self, joints: dict[str, Element]) -> Iterator[description.Bond]:
         for name, element in joints.items():
@@ -521,9 +511,8 @@ class _SdfReader:
             inertial = element.find("inertial")
             fluid = None if inertial is None else inertial.find("fluid_added_mass")
             if fluid is not None:
-                yield UnmodelledEffect(
-                    "fluid", self.text.path, fluid.line, f"link {name!r} has added mass"
-                )
+                text = f"link {name!r} has added mass"
+                yield UnmodelledEffect("fluid", self.text.path, fluid.line, text)
 
     def unread_elements(self) -> Iterator[LeftOut]:
         for element in (e for part in self.models for e in (part, *part.children)):

@@ -48,6 +48,7 @@ def patch_sdf(description: Description, changes: Changes) -> bytes:
         if name in document.joints:
             joint = document.joints[name]
             gear, rotor = joint.find("drake:gear_ratio"), joint.find("drake:rotor_inertia")
+            # Drake multiplies the rotor's inertia by the square of the gear ratio.
             ratio = 1.0 if gear is None else Number.parse(patch.text.content(gear)).value
             inserted: list[str] = []
             inertia = terms.inertia / ratio**2 if ratio else terms.inertia
@@ -186,13 +187,13 @@ def generate_sdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
             markup("joint", *ends, name=f"{WORLD}_to_{base.name}", type="fixed"),
         ]
     for body in robot.bodies:
-        given, new = terms.get(body.joint, NO_TERMS), rewrite.inertial_in_body_axes(body)
+        joint_terms, new = terms.get(body.joint, NO_TERMS), rewrite.inertial_in_body_axes(body)
         members = body.members or (Member(body.name),)
         place = Member(body.name, body.rotation, body.position)
         parent = body.parent or (base.name if base else WORLD)
         parts += [
             _link_lines(place, body.parent or MODEL, new, members, robot, extras),
-            _joint_lines(body, parent, given, follow.get(body.joint)),
+            _joint_lines(body, parent, joint_terms, follow.get(body.joint)),
         ]
     model = markup("model", *parts, name=robot.name)
     lines = markup("sdf", model, version="1.11" if follow else "1.9", **space)
@@ -247,9 +248,8 @@ def _joint_lines(body: Body, parent: str, terms: JointTerms, follows: Coupling |
         return []
     bounds = {k: getattr(body.limits, k) for k in ("lower", "upper", "effort", "velocity")}
     limits = _element_lines(bounds)
-    dynamics = _element_lines(
-        {tag: getattr(terms, field) or None for tag, field in DYNAMICS.items()}
-    )
+    values = {tag: getattr(terms, field) or None for tag, field in DYNAMICS.items()}
+    dynamics = _element_lines(values)
     mimic: list[str] = []
     if follows is not None:
         leader, factor = rewrite.single_leader(follows, "SDF")

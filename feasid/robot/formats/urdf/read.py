@@ -93,17 +93,14 @@ class _UrdfReader:
                 links[k] = replace(link, parent=joint.parent, home=joint.home, joints=joint.moves)
         bonds = tuple(self.mimic_bonds(joints))
         roots = [name for name in elements if name not in self.above]
+        parents = {name: joint.parent for name, joint in self.above.items()}
         self.notes += [self.axes[name] for name in elements if name in self.axes]
         return description.Description(
             "urdf",
             text.path,
             root.attributes.get("name", "robot"),
             tuple(links),
-            tuple(
-                description.depth_first(
-                    roots, {name: joint.parent for name, joint in self.above.items()}
-                )
-            ),
+            tuple(description.depth_first(roots, parents)),
             bonds=bonds,
             notes=tuple(self.notes),
             left_out=tuple(unread_elements(root)),
@@ -144,6 +141,7 @@ class _UrdfReader:
         if len(tokens) != count:
             what = f"{attribute}={quote(text)} has {len(tokens)} numbers, expected {count}"
             self.fail(what, element, attribute, owner)
+        # No dynamics depend on limits, which may be infinite.
         parse = Number.limit if element.tag == "limit" else Number.parse
         try:
             return tuple(parse(token) for token in tokens)
@@ -231,9 +229,8 @@ class _UrdfReader:
             if child is None or not child.attributes.get("link"):
                 self.fail(f"needs a <{end} link=...>", element, None, owner)
             ends[end] = child.attributes["link"]
-        joint = _Joint(
-            name, element, kind, ends["parent"], ends["child"], self.pose(element, owner)
-        )
+        home = self.pose(element, owner)
+        joint = _Joint(name, element, kind, ends["parent"], ends["child"], home)
         if kind == "fixed":
             return joint
         axis = self.single_child(element, "axis", owner)
@@ -250,7 +247,7 @@ class _UrdfReader:
                 f"and was normalised"
             )
         limits = self.attribute_numbers(element, "limit", owner)
-        if kind == "continuous":
+        if kind == "continuous":  # it has none, whatever exporters write for the other numbers
             limits = {k: v for k, v in limits.items() if k not in ("lower", "upper")}
         dynamics = self.attribute_numbers(element, "dynamics", owner)
         moving = description.Joint(
@@ -391,7 +388,18 @@ SIZES = {
 def _drawings(link: Element) -> list[Drawing]:
     materials = [] if link.parent is None else link.parent.all("material")
     named = {m.attributes.get("name", ""): c for m in materials if (c := m.find("color"))}
-    return [Drawing(x.tag, _shape(x), _colour(x, named)) for x in link.children if x.tag in DRAWN]
+    out = []
+    for drawing in (child for child in link.children if child.tag in DRAWN):
+        # The colour is that of its own material, or of the robot's that has the name.
+        material = drawing.find("material")
+        if material is not None:
+            material = material.find("color") or named.get(material.attributes.get("name", ""))
+        try:
+            colour = [] if material is None else _parse_floats(material, "rgba", 4, "")
+        except ValueError:
+            colour = []
+        out.append(Drawing(drawing.tag, _shape(drawing), tuple(colour)))
+    return out
 
 
 def _shape(drawing: Element) -> Shape | Mesh | None:
@@ -418,18 +426,6 @@ def _shape(drawing: Element) -> Shape | Mesh | None:
     if element.tag == "mesh":
         return Mesh(element.attributes.get("filename", ""), np.array(size), *place)
     return primitive_shape(element.tag, size, *place) if size else None
-
-
-def _colour(drawing: Element, named: dict[str, Element]) -> tuple[float, ...]:
-    """The colour of a visual, by its own material or the robot's of that name."""
-    own = drawing.find("material")
-    if own is None:
-        return ()
-    material = own.find("color") or named.get(own.attributes.get("name", ""))
-    try:
-        return () if material is None else tuple(_parse_floats(material, "rgba", 4, ""))
-    except ValueError:
-        return ()
 
 
 def _parse_floats(element: Element, attribute: str, count: int, default: str) -> list[float]:

@@ -72,6 +72,7 @@ def patch_urdf(description: Description, changes: Changes) -> bytes:
             name = "" if driven is None else driven.attributes.get("name", "")
             if actuator is not None and name in remaining:
                 gear, rotor = map(actuator.find, ("drake:gear_ratio", "drake:rotor_inertia"))
+                # Drake multiplies the rotor's inertia by the square of the gear ratio.
                 ratio = 1.0 if gear is None else float(gear.attributes.get("value", "1"))
                 inertia = remaining.pop(name) / ratio**2
                 if rotor is not None:
@@ -162,9 +163,9 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
     parts = _link_lines(root, fixed, lumped_parameters(fixed), extras)
     follow = {c.joint: c for c in robot.couplings}
     for body in robot.bodies:
-        rewrite.inertial_in_body_axes(body)
+        rewrite.inertial_in_body_axes(body)  # for its errors
         parts += _link_lines(body.name, body.members or (Member(body.name),), body.inertial, extras)
-        given = terms.get(body.joint, NO_TERMS)
+        joint_terms = terms.get(body.joint, NO_TERMS)
         follows = follow.get(body.joint)
         kind, axis, position = rewrite.joint_kind_axis_position(body, "URDF")
         if kind == "spherical" or position.any():
@@ -172,6 +173,7 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
                 f"joint {body.joint!r} has no counterpart in URDF: a ball, or off its link's frame",
                 joint=body.joint,
             )
+        # URDF's revolute joints have both limits.
         if kind == "revolute" and None in (body.limits.lower, body.limits.upper):
             kind = "continuous"
         mimic: list[str] = []
@@ -185,7 +187,7 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
             markup("origin", xyz=body.position, rpy=rewrite.to_rpy(body.rotation)),
             [] if axis is None else markup("axis", xyz=axis),
             [] if axis is None else _limit_lines(body, kind),
-            _dynamics_lines(given) if given.values else [],
+            _dynamics_lines(joint_terms) if joint_terms.values else [],
             mimic,
             name=body.joint,
             type=kind,

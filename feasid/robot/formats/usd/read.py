@@ -235,8 +235,8 @@ class _Reader:
             for k in (0, 1):  # an absent body is the world, or a prim that stands in it
                 targets = relations[k].GetTargets()
                 if targets and not ends[k] and (still := self.stage.GetPrimAtPath(targets[0])):
-                    (turn, place), (own, at) = self._world_pose(still), frames[k]
-                    frames[k] = turn @ own, turn @ at + place
+                    (turn, place), (rotation, at) = self._world_pose(still), frames[k]
+                    frames[k] = turn @ rotation, turn @ at + place
             turned = not ends[1]
             (parent, before), (child, after) = zip(ends, frames, strict=True)
             if turned:
@@ -336,6 +336,7 @@ class _Reader:
         )
 
     def _world_pose(self, prim: Any) -> tuple[Array, Array]:
+        # Matrices of USD multiply rows from the right.
         matrix = np.array(self.geom.XformCache().GetLocalToWorldTransform(prim))
         turn, place = matrix[:3, :3].T, self.units.length * matrix[3, :3]
         if np.abs(turn @ turn.T - np.eye(3)).max() > NEAT:
@@ -375,9 +376,8 @@ class _Reader:
             # Parameters by shapes, with the mass, centre or inertia that the body states.
             api, units = self.physics.MassAPI(prim), self.units
             stated = self._physics_number(prim, "mass") * units.mass
-            weight, com, tensor = inertia.to_mass_com_inertia(
-                ten * (stated / ten[9] if stated else 1.0)
-            )
+            scale = stated / ten[9] if stated else 1.0
+            weight, com, tensor = inertia.to_mass_com_inertia(ten * scale)
             diagonal = shortest_vector(api.GetDiagonalInertiaAttr().Get() or ZEROS)
             if diagonal.any():
                 turn = rotation_of(api.GetPrincipalAxesAttr().Get())
@@ -405,6 +405,7 @@ class _Reader:
         com = shortest_vector(api.GetCenterOfMassAttr().Get() or ZEROS)
         if not np.isfinite([mass, *diagonal]).all():
             raise self.fail(prim, f"mass {mass:g} or inertia {diagonal} is not a finite number")
+        # UsdPhysics' defaults, zeros and an infinite centre, say that shapes give the values.
         if mass == 0 or not diagonal.any() or not np.isfinite(com).all():
             return None, None, None
         turn = rotation_of(api.GetPrincipalAxesAttr().Get())
@@ -436,12 +437,8 @@ class _Reader:
                 values[field] = shortest(stated.Get()) * factor
         terms = JointTerms(**values) if any(values.values()) else NO_TERMS
         limits = self._limits(prim, joint)
-        at = place if joint.kind == "revolute" else np.zeros(3)
-        return (
-            description.Joint(
-                name, joint.kind, axis, at, limits=limits, terms=terms, place=self.path
-            ),
-        )
+        parts = name, joint.kind, axis, place if joint.kind == "revolute" else np.zeros(3)
+        return (description.Joint(*parts, limits=limits, terms=terms, place=self.path),)
 
     def _mimic_bonds(self) -> Iterator[description.Bond]:
         """Joints that follow others, by PhysX's schema: q + gearing q_leader + offset = 0."""
@@ -537,9 +534,10 @@ class _Reader:
             if not isinstance(shape, Shape):
                 return None
             material = shade.MaterialBindingAPI(prim).ComputeBoundMaterial("physics")[0].GetPrim()
-            given = [self._physics_number(p, "density") for p in (prim, body, material) if p]
+            # A shape's own density counts before its body's, and that before its material's.
+            densities = [self._physics_number(p, "density") for p in (prim, body, material) if p]
             unit = self.units.mass / self.units.length**3
-            density = next((x * unit for x in given if x > 0), DENSITY)
+            density = next((x * unit for x in densities if x > 0), DENSITY)
             mass = self._physics_number(prim, "mass") * self.units.mass or density * shape.volume
             parts.append(shape.uniform_body(mass))
         return np.sum(parts, axis=0) if parts else None

@@ -72,11 +72,11 @@ def patch_usd(description: Description, changes: Changes) -> bytes:
             edits += _term_edits(document.joints[name], terms, old_terms[name], document.units)
     if not edits:
         return document.data
-    wanted = read.open_layer(document.data, description.path)
-    _edit_layer(wanted, edits)
+    layer = read.open_layer(document.data, description.path)
+    _edit_layer(layer, edits)
     if document.data.startswith(read.BINARY):
-        return _exported(wanted, ".usdc")
-    text = str(wanted.ExportToString())
+        return _exported(layer, ".usdc")
+    text = str(layer.ExportToString())
     old = str(read.open_layer(document.data, description.path).ExportToString())
     out = _edit_text(document.data.decode(), old, text).encode()
     if read.open_layer(out, description.path).ExportToString() != text:
@@ -97,7 +97,7 @@ def _mass_edits(
     moments, turn = np.diag(tensor), np.eye(3)
     if (tensor - np.diag(moments)).any():
         moments, turn = np.linalg.eigh(tensor)
-        turn = turn if np.linalg.det(turn) > 0 else -turn
+        turn = turn if np.linalg.det(turn) > 0 else -turn  # eigenvectors may form a reflection
     moments = moments / (units.mass * units.length**2)
     # Moments of 32 bits that some body with volume has exactly.
     exact_mass, zero = Fraction(str(np.float32(new.mass / units.mass))), Fraction(0)
@@ -128,7 +128,7 @@ def _term_edits(
         value = getattr(terms, field)
         if value != getattr(old_terms, field):
             yield Edit(path, schema, attribute, "float", (value / unit,))
-            if field == "coulomb":
+            if field == "coulomb":  # PhysX has another effort at rest, the terms have one for both
                 static = attribute.replace("dynamic", "static")
                 yield Edit(path, schema, static, "float", (value / unit,))
 
@@ -192,6 +192,7 @@ def _edit_text(text: str, old: str, new: str) -> str:
         for k in range(block.size)
     }
     changes = [x for x in SequenceMatcher(None, before, after).get_opcodes() if x[0] != "equal"]
+    # From the end on, so that the places of changes before stay what they are.
     for _, i1, i2, j1, j2 in reversed(changes):
         at = [place.get(i, -1) for i in range(i1 - 1, i2)]
         if at != [*range(at[0], at[0] + len(at))] or at[0] < 0:
@@ -290,11 +291,11 @@ class _NewLayer:
         body = self.define("Xform", self.root, name)
         self.physics.RigidBodyAPI.Apply(body.GetPrim())
         for k, member in enumerate(links):
-            link, own = body, member
+            link, frame = body, member
             if k:
-                link, own = self.define("Xform", body, member.name), Member(member.name)
+                link, frame = self.define("Xform", body, member.name), Member(member.name)
                 self.place(link, member.rotation, member.position)
-            for label, drawing in rewrite.placed_drawings((own,), extras.drawings):
+            for label, drawing in rewrite.placed_drawings((frame,), extras.drawings):
                 if isinstance(drawing.shape, Shape):
                     self.add_shape(link, label, drawing, drawing.shape)
         return body
@@ -373,14 +374,10 @@ class _NewLayer:
         """PhysX keeps ``q + gearing q_leader + offset = 0``, angles in degrees."""
         leader, factor = rewrite.single_leader(coupling, "USD")
         prim = self.joints[coupling.joint]
-        turns = [
-            robot.bodies[robot.joint_index(name)].motion[:3].any()
-            for name in (coupling.joint, leader)
-        ]
-        ours, theirs = (180 / math.pi if turning else 1.0 for turning in turns)
+        bodies = [robot.bodies[robot.joint_index(name)] for name in (coupling.joint, leader)]
+        ours, theirs = (180 / math.pi if b.motion[:3].any() else 1.0 for b in bodies)
         prim.AddAppliedSchema(MIMIC_API)
         self.set_float(prim, f"{read.MIMIC}gearing", -factor * ours / theirs)
         self.set_float(prim, f"{read.MIMIC}offset", -coupling.offset * ours)
-        prim.CreateRelationship(f"{read.MIMIC}referenceJoint").SetTargets(
-            [self.joints[leader].GetPath()]
-        )
+        reference = prim.CreateRelationship(f"{read.MIMIC}referenceJoint")
+        reference.SetTargets([self.joints[leader].GetPath()])
