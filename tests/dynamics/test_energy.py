@@ -5,7 +5,7 @@ import pytest
 from robots import random_robot
 
 import feasid
-from feasid.robot.dynamics.newton_euler import energy_regressors
+from feasid.robot.dynamics.energy import energy_regressors
 
 RTOL = 1e-10  # double precision over some six bodies
 STEP = 1e-5

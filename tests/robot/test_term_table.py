@@ -17,7 +17,7 @@ from feasid.options.tables import FitOptions
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.results.codegen.c import compile_routines
 from feasid.results.codegen.routine import BaseParameterModel, python_function
-from feasid.robot.dynamics.newton_euler import drive_energy
+from feasid.robot.dynamics.energy import drive_energy
 from feasid.robot.formats.registry import FORMATS
 from feasid.robot.formats.terms import sum_drives
 from feasid.robot.joint_terms import (

@@ -18,17 +18,17 @@ from typing import Literal
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.core.memo import compute_once
 from feasid.core.text import in_two_digits
 from feasid.identification.regression.rows import Rows, RunRows
 from feasid.logs.motion import Run
 from feasid.logs.temperature import friction_per_kelvin
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.newton_euler import TorqueDerivatives, torque_derivatives
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.joint_terms import FRICTION, SEARCHED, TERMS, JointState
 
 SOFT = 0.05  #: Share of a joint's largest torque over which backlash changes sides, smoothly.
-STEP = 1e-4  #: Step of joint zeros in difference quotients [rad or m].
-
 HARMONICS = range(6, 201)
 """Periods per 2 pi rad of ripple that are searched. Fewer waves do not count as ripple: smooth
 functions of the position are searched separately."""
@@ -238,7 +238,7 @@ def abrupt_columns(around: Around) -> Array:
 def drift_of(around: Around) -> Iterable[Array]:
     """An offset that grows in time."""
     first, last = around.rows.t.min(), around.rows.t.max()
-    yield (around.part.run.t - 0.5 * (first + last)) / max(float(last - first), STEP)
+    yield (around.part.run.t - 0.5 * (first + last)) / max(float(last - first), 1e-300)
 
 
 def tilt_columns(around: Around) -> Array:
@@ -246,56 +246,34 @@ def tilt_columns(around: Around) -> Array:
 
     Axes of the corrected gravity are others: a tilt of any size exchanges those of an upright base.
     """
-    rigid = around.model.without_joint_terms()
+    rigid, q = around.model.without_joint_terms(), around.part.decimate(around.part.run.q)
     out = []
     for axis in horizontal_axes(around.gravity):
         change = rigid.with_gravity(np.cross(axis, around.model.gravity))
-        out.append(
-            around.part.filter_smooth_function(
-                lambda q, g=change: inverse_dynamics(g, q, 0 * q, 0 * q).T, around.part.run.q
-            )
-        )
+        out.append(around.part.filter_smooth(inverse_dynamics(change, q, 0 * q, 0 * q).T))
     return np.array(out)
 
 
 def zero_columns(around: Around) -> Array:
     """Torques of the rigid bodies at shifted positions of a joint."""
-    rows, part, j = around.rows, around.part, around.at.joint
-    key = "zero", j, id(part), around.model.values.tobytes()
-    if key not in rows.derived:  # a search reads them, and what is allowed for after it
-        run, step = part.run, STEP * np.eye(rows.robot.dof)[j]
-        rigid = around.model.without_joint_terms()
-        unmoved = decimated_rigid_torque(rows, part, around.model)
-
-        def change(q: Array, dq: Array, ddq: Array) -> Array:
-            return np.asarray((inverse_dynamics(rigid, q + step, dq, ddq) - unmoved).T / STEP)
-
-        rows.derived[key] = part.filter_smooth_function(change, run.q, run.dq, run.ddq)
-    return rows.derived[key][None]
+    change = decimated_derivatives(around.rows, around.part, around.model).by_position
+    return around.part.filter_smooth(change[:, around.at.joint])[None]
 
 
 def compliance_columns(around: Around) -> Array:
     """Motion of the link behind a spring of small compliance, q - c tau, or behind play, which
     changes sides with the torque's sign.
     """
-    run, rigid, j = around.part.run, around.model.without_joint_terms(), around.at.joint
-    period = around.part.smooth_spacing / run.rate
-
-    def softened(q: Array, dq: Array, ddq: Array) -> Array:
-        stiff = decimated_rigid_torque(around.rows, around.part, around.model)
-        tau = stiff[:, j]
-        if around.at.kind == "backlash":
-            tau = np.tanh(tau / max(SOFT * float(np.abs(tau).max()), 1e-300))
-        rate = np.gradient(tau, period)
-        c = STEP / max(float(np.abs(tau).max()), 1e-300)
-        unit = np.eye(around.rows.robot.dof)[j]
-        moved = (
-            x - c * np.outer(d, unit)
-            for x, d in zip((q, dq, ddq), (tau, rate, np.gradient(rate, period)), strict=True)
-        )
-        return np.asarray((inverse_dynamics(rigid, *moved) - stiff).T / c)
-
-    return around.part.filter_smooth_function(softened, run.q, run.dq, run.ddq)[None]
+    rows, part, j = around.rows, around.part, around.at.joint
+    tau = decimated_rigid_torque(rows, part, around.model)[:, j]
+    if around.at.kind == "backlash":
+        tau = np.tanh(tau / max(SOFT * float(np.abs(tau).max()), 1e-300))
+    change = decimated_derivatives(rows, part, around.model)
+    period = part.smooth_spacing / part.run.rate
+    rate = np.gradient(tau, period)
+    yielding = change.by_position[:, j] * tau + change.by_velocity[:, j] * rate
+    yielding += change.by_acceleration[:, j] * np.gradient(rate, period)
+    return -part.filter_smooth(yielding)[None]
 
 
 def coupling_columns(around: Around) -> Array:
@@ -445,12 +423,23 @@ def decimated_rigid_torque(rows: Rows, part: RunRows, model: Robot, at_rest: boo
     """Torque of the rigid bodies, or of their weight alone, at the samples of smooth functions,
     (n, dof).
     """
-    key = "decimated", at_rest, id(part), model.values.tobytes()
-    if key not in rows.derived:
+
+    def torque() -> Array:
         run, moves = part.run, 0.0 if at_rest else 1.0
         motion = (part.decimate(x) for x in (run.q, moves * run.dq, moves * run.ddq))
-        rows.derived[key] = inverse_dynamics(model.without_joint_terms(), *motion)
-    return rows.derived[key]
+        return inverse_dynamics(model.without_joint_terms(), *motion)
+
+    kept = rows.derived.setdefault(("torque", at_rest, id(part)), {})
+    return compute_once(kept, model.values.tobytes(), torque)
+
+
+def decimated_derivatives(rows: Rows, part: RunRows, model: Robot) -> TorqueDerivatives:
+    """Derivatives of that torque."""
+    motion = part.run.q, part.run.dq, part.run.ddq
+    return compute_once(
+        rows.derived.setdefault(("derivatives", id(part)), {}), model.values.tobytes(),
+        lambda: torque_derivatives(model, *map(part.decimate, motion)),
+    )  # fmt: skip
 
 
 def strongest_harmonics(rows: Rows, joint: int, beta: Array, count: int) -> list[int]:

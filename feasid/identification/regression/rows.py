@@ -6,7 +6,7 @@ are. Rows of a log in memory stay with its runs, so that nobody forms them a sec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,8 +25,8 @@ from feasid.identification.regression.triangle import fingerprint_of
 from feasid.logs.motion import Run
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.kinematics import coordinate_map
-from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
-from feasid.robot.dynamics.spatial import as_samples_last
+from feasid.robot.dynamics.regressor import RegressorPlan
+from feasid.robot.dynamics.spatial import CHUNK, as_samples_last
 
 Places = npt.NDArray[np.intp]
 
@@ -126,9 +126,8 @@ class RunRows:
         part = np.ascontiguousarray(signal[:, self.sample_slice])
         return self.low_pass.decimating_filter().filter_rows(part, len(self.samples))
 
-    def filter_smooth_function(self, function: Callable[..., Array], *signals: Array) -> Array:
-        """Rows of a function (k, n) of signals (n, dof) that is as smooth as the motion."""
-        values = function(*map(self.decimate, signals))
+    def filter_smooth(self, values: Array) -> Array:
+        """Rows of signals (k, n) that were computed at the samples of `smooth_samples`."""
         return self.low_pass.decimating_filter(self.smooth_spacing).filter_rows(
             np.ascontiguousarray(values), len(self.samples)
         )
@@ -328,7 +327,7 @@ class Rows:
         """Rows of these runs; what was computed of others goes."""
         self.parts = [*parts]
         #: What was computed of the rows, by whom and of what.
-        self.derived: dict[Any, Array] = {}
+        self.derived: dict[Any, Any] = {}
         self.torque = self.stack([p.torque for p in parts])
         self.slope = self.stack([p.slope for p in parts])
         self.slowness = self.stack([p.slowness for p in parts])

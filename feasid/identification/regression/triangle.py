@@ -43,8 +43,8 @@ from feasid.core.threads import one_thread
 from feasid.identification.regression import folds
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.robot.description import Robot
-from feasid.robot.dynamics.regressor import CHUNK, RegressorPlan
-from feasid.robot.dynamics.spatial import as_samples_last
+from feasid.robot.dynamics.regressor import RegressorPlan
+from feasid.robot.dynamics.spatial import CHUNK, as_samples_last
 from feasid.robot.layout import squares_in_common_unit
 
 

@@ -31,8 +31,8 @@ from feasid.parameters.identifiability.frames import ScaledExperiment, motion_tr
 from feasid.parameters.identifiability.invariant_subspaces import MOMENTUM as PER_ROOT
 from feasid.parameters.identifiability.invariant_subspaces import ROOT2, cross_matrix
 from feasid.robot.description import Robot
+from feasid.robot.dynamics.energy import energy_regressors
 from feasid.robot.dynamics.kinematics import coordinate_map
-from feasid.robot.dynamics.newton_euler import energy_regressors
 from feasid.robot.known import Index
 from feasid.robot.layout import coordinate_units, random_configurations
 from feasid.robot.rotations import exponentials

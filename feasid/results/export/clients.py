@@ -27,7 +27,8 @@ from feasid.identification.regression.triangle import relative_errors
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording, read_motions
 from feasid.robot.description import Robot
-from feasid.robot.dynamics.regressor import CHUNK, inverse_dynamics, mass_matrix
+from feasid.robot.dynamics.regressor import inverse_dynamics, mass_matrix
+from feasid.robot.dynamics.spatial import CHUNK
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,7 +27,7 @@ from feasid.robot.description import Robot
 from feasid.robot.drives import Drive, factor_of
 from feasid.robot.dynamics.kinematics import Node, nodes
 from feasid.robot.dynamics.newton_euler import load_of, load_torques, newton_euler
-from feasid.robot.dynamics.regressor import CHUNK
+from feasid.robot.dynamics.spatial import CHUNK
 from feasid.robot.joint_terms import TERMS
 
 LINEAR = ("Ia", "fv", "k")  #: Terms of drives along several joints that are simulated.

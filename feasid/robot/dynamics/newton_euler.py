@@ -1,4 +1,22 @@
-"""Newton-Euler equations (wrenches of nodes, their regressors, torques of bodies) and energies."""
+"""Newton-Euler equations: wrenches of nodes, their regressors, torques of bodies and derivatives.
+
+Derivatives by positions, velocities and accelerations follow in one sweep. A particle at x = (r, 1)
+in the world has the velocity V x, where V is the twist of its body as a matrix of 4 x 4, and needs
+a force of (A + V V) x per unit of mass, where A is the twist's rate, with gravity subtracted. A
+change of q_j turns all that joint j carries by the twist J_j. Seen from a frame that turns with it,
+only the motion of this frame has changed: with V and A of joint j's parent, its velocity by the
+twist ``U = [V, J_j]`` and its acceleration by ``W = [A, J_j] + [V, U]``, for all of the bodies
+alike. A change of dq_j changes them by ``J_j`` and ``2 U``, one of ddq_j by nothing and ``J_j``. In
+a frame that moves otherwise a particle needs
+
+    W x + 2 U V x
+
+more force: that of the frame's acceleration and that of Coriolis. Torques are integrals of force
+times position, in which only ``P``, ``V P`` and ``(A + V V) P`` of the bodies appear, with P the
+pseudo-inertia, the integral of x x' dm. They add up over all that a joint carries,
+so that a pair of joints costs a scalar product. It is the algorithm of Carpentier and Mansard
+(2018, "Analytical derivatives of rigid body dynamics algorithms", Robotics: Science and Systems).
+"""
 
 from __future__ import annotations
 
@@ -8,13 +26,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.core.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive, factor_of
 from feasid.robot.dynamics.kinematics import Node, NodeState, nodes, propagate
-from feasid.robot.dynamics.spatial import Entry, cross
-from feasid.robot.inertia import rotational_inertia
-from feasid.robot.joint_terms import AT_REST, RIPPLE, TERMS
+from feasid.robot.dynamics.spatial import CHUNK, Entry, as_samples_last, cross
+from feasid.robot.inertia import pseudo_inertia, rotational_inertia
+from feasid.robot.joint_terms import AT_REST
 
 
 def newton_euler(
@@ -187,68 +204,120 @@ def _force_regressor(state: NodeState, kept: list[int]) -> Array:
     return out
 
 
-QUADRATURE_NODES = 64
-"""Nodes of Gauss's rule. A sign that is smoothed over 0.005 rad/s is integrated up to 5 rad/s with
-a relative error of 2e-11 (tests/robot/test_term_table.py)."""
+# -- derivatives ---------------------------------------------------------------------------------
 
 
-def energy_regressors(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
-    """Kinetic and potential energy and dissipation per unit of each parameter, (N, n) each.
+@dataclass(frozen=True, eq=False)
+class TorqueDerivatives:
+    """Derivatives of the torque of joint i by the motion of joint j, each (dof, dof, N)."""
 
-    The first is the row of Wensing et al. (2024) eq. (38); q and dq are those of all joints.
+    by_position: Array
+    by_velocity: Array
+    by_acceleration: Array  #: The mass matrix.
+
+
+def torque_derivatives(robot: Robot, q: Array, dq: Array, ddq: Array) -> TorqueDerivatives:
+    """Derivatives of the torques of the robot's bodies and rotors at a motion (N, dof).
+
+    Every joint has one coordinate of its own: ``robot.is_plain``. Joint terms count for nothing.
     """
-    kinetic, potential, friction = (np.zeros((q.shape[1], robot.size)) for _ in range(3))
-    tree, zeros, ones = nodes(robot), np.zeros_like(q), np.ones(q.shape[1])
-    poses: list[tuple[Array, Array]] = []
-    for node, state in zip(tree, propagate(tree, np.zeros(3), q, dq, zeros), strict=True):
-        turn = np.stack([[e * ones for e in row] for row in state.pose.rotation])
-        rotation = turn.swapaxes(0, 1)
-        position = np.stack([e * ones for e in state.pose.position])
-        if node.parent >= 0:
-            base, place = poses[node.parent]
-            position = place + np.einsum("ijn,jn->in", base, position)
-            rotation = np.einsum("ijn,jkn->ikn", base, rotation)
-        poses.append((rotation, position))
-        velocity = np.einsum("ikn,kn->in", state.linear_axes, dq[list(node.rows)])
-        columns = list(node.columns)
-        x, y, z = state.omega
-        half = [x * x / 2, x * y, x * z, y * y / 2, y * z, z * z / 2]
-        swept = np.cross(velocity, state.omega, axis=0)
-        ten = np.stack([*half, *swept, (velocity**2).sum(axis=0) / 2], axis=1)
-        kinetic[:, columns] += ten @ node.reduction
-        pull = np.zeros((10, q.shape[1]))
-        pull[6:9] = -np.einsum("ijn,i->jn", rotation, robot.gravity)
-        pull[9] = -robot.gravity @ position
-        potential[:, columns] += pull.T @ node.reduction
-    energy = {"ddq": kinetic, "q": potential, "dq": friction}
-    for k, drive in enumerate(robot.drives):
-        c = robot.coupling(k)
-        for symbol, column in robot.drive_columns(k).items():
-            if symbol not in TERMS:
-                raise InputError(f"feature {drive.feature(symbol).name!r} has no known energy")
-            energy[TERMS[symbol].varies_with][:, column] = drive_energy(
-                drive, symbol, c @ q, c @ dq
-            )
-    return kinetic, potential, friction
+    tree, motion = nodes(robot), [as_samples_last(x) for x in (q, dq, ddq)]
+    out = np.zeros((3, robot.dof, robot.dof, len(q)))
+    for a in range(0, len(q), CHUNK):
+        chunk = [x[:, a : a + CHUNK] for x in motion]
+        _add_derivatives(tree, robot.gravity, robot.values, chunk, out[..., a : a + CHUNK])
+    return TorqueDerivatives(*out)
 
 
-def drive_energy(drive: Drive, symbol: str, q: Array, dq: Array) -> Array:
-    """Energy or dissipation of one of a drive's terms per unit of its coefficient.
+def _add_derivatives(
+    tree: tuple[Node, ...], gravity: Array, values: Array, motion: list[Array], out: Array
+) -> None:
+    """Add the derivatives of one chunk to `out`, (3, dof, dof, N)."""
+    q, dq, ddq = motion
+    samples = q.shape[1]
+    poses = np.zeros((len(tree), 4, 4, samples))
+    axes, velocities, accelerations, U, W = np.zeros((5, len(tree), 6, samples))
+    P, VP, forces = np.zeros((3, len(tree), 4, 4, samples))
+    ground, still = np.eye(4)[..., None], np.zeros((6, samples))
+    falling = still - np.r_[0.0, 0.0, 0.0, gravity][:, None]
+    for k, node in enumerate(tree):
+        p, row = node.parent, node.own.start
+        pose, place = node.pose(q[node.own]), np.zeros((4, 4, samples))
+        for r in range(3):
+            place[r, 3] = pose.position[r]
+            for c in range(3):
+                place[r, c] = pose.rotation[c][r]
+        place[3, 3] = 1.0
+        poses[k] = _product(poses[p] if p >= 0 else ground, place)
+        turn, shift, screw = poses[k, :3, :3], poses[k, :3, 3], node.motion[:, 0]
+        axes[k, :3] = np.einsum("ijN,j->iN", turn, screw[:3])
+        axes[k, 3:] = np.einsum("ijN,j->iN", turn, screw[3:]) + cross(tuple(shift), axes[k, :3])
+        before, pull = (velocities[p], accelerations[p]) if p >= 0 else (still, falling)
+        U[k] = _bracket(before, axes[k])
+        W[k] = _bracket(pull, axes[k]) + _bracket(before, U[k])
+        velocities[k] = before + axes[k] * dq[row]
+        accelerations[k] = pull + axes[k] * ddq[row] + U[k] * dq[row]
+        of_node = pseudo_inertia(node.reduction @ values[list(node.columns)])
+        P[k] = _product(np.einsum("ijN,jk->ikN", poses[k], of_node), poses[k].swapaxes(0, 1))
+        V, A = _matrix(velocities[k]), _matrix(accelerations[k])
+        VP[k] = _product(V, P[k])
+        forces[k] = _product(A, P[k]) + _product(V, VP[k])
+    for k in range(len(tree) - 1, -1, -1):
+        if (p := tree[k].parent) >= 0:
+            P[p] += P[k]
+            VP[p] += VP[k]
+            forces[p] += forces[k]
+    for k, node in enumerate(tree):
+        J, i = _matrix(axes[k]), node.own.start
+        # What this node's axis feels of frames that its ancestors move, by W and by U.
+        by_push = _wrench(_product(J, P[k]))
+        by_rate = 2 * _wrench(_product(J, VP[k].swapaxes(0, 1)))
+        # What its ancestors feel of its own motion, which also carries its forces elsewhere.
+        carried = _product(J, forces[k])
+        carried += _product(forces[k], J.swapaxes(0, 1))
+        carried += _product(_matrix(W[k]), P[k]) + 2 * _product(_matrix(U[k]), VP[k])
+        swept = 2 * (_product(_matrix(U[k]), P[k]) + _product(J, VP[k]))
+        chain = [k]
+        while tree[chain[-1]].parent >= 0:
+            chain.append(tree[chain[-1]].parent)
+        rows = [tree[j].own.start for j in chain]
+        pushes, rates, turns = W[chain], U[chain], axes[chain]
+        out[0, i, rows] += _powers(by_push, pushes) + _powers(by_rate, rates)
+        out[1, i, rows] += 2 * _powers(by_push, rates) + _powers(by_rate, turns)
+        out[2, i, rows] += _powers(by_push, turns)
+        out[0, rows[1:], i] += _powers(_wrench(carried), turns[1:])
+        out[1, rows[1:], i] += _powers(_wrench(swept), turns[1:])
+        out[2, rows[1:], i] += _powers(by_push, turns[1:])
 
-    The integral of the term's factor from zero: over the coordinate q for potential energies, over
-    the velocity dq for dissipation, and over the velocity, which takes the place of the
-    acceleration, for the kinetic energy. Gauss's rule runs over the root of the integration
-    variable, so that square roots of the speed are integrated exactly.
 
-    Raises InputError: the term depends on the load, so that it has no energy of its own.
-    """
-    varies = TERMS[symbol].varies_with
-    if TERMS[symbol].kind == "ripple":  # too many waves for a rule
-        n = drive.ripple[RIPPLE.index(symbol) // 2]
-        return np.asarray((1 - np.cos(n * q)) / n if TERMS[symbol].odd else np.sin(n * q) / n)
-    nodes, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES)
-    root = (nodes[:, None] + 1) / 2
-    end = q if varies == "q" else dq
-    at, still = end * root**2, np.zeros((len(nodes), len(end)))
-    state = {"q": still, "dq": still, "ddq": still} | {varies: at}
-    return np.asarray(weights @ (drive.factor(symbol, **state) * root) * end)
+def _product(a: Array, b: Array) -> Array:
+    """Matrix products, (m, n, N) and (n, k, N)."""
+    return np.asarray(np.einsum("ijN,jkN->ikN", a, b))
+
+
+def _matrix(twist: Array) -> Array:
+    """A twist (6, N), (angular, linear), as the matrix (4, 4, N) that turns points."""
+    x, y, z = twist[:3]
+    out = np.zeros((4, 4, twist.shape[1]))
+    out[0, 1], out[1, 0] = -z, z
+    out[2, 0], out[0, 2] = -y, y
+    out[1, 2], out[2, 1] = -x, x
+    out[:3, 3] = twist[3:]
+    return out
+
+
+def _bracket(a: Array, b: Array) -> Array:
+    """The commutator of two twists (6, N), their cross product."""
+    w, v = tuple(a[:3]), tuple(a[3:])
+    return np.concatenate([cross(w, b[:3]), cross(w, b[3:]) + cross(v, b[:3])])
+
+
+def _wrench(forces: Array) -> Array:
+    """Moment and force (6, N) of an integral of force times (position, 1), (4, 4, N)."""
+    moment = [forces[2, 1] - forces[1, 2], forces[0, 2] - forces[2, 0], forces[1, 0] - forces[0, 1]]
+    return np.stack([*moment, *forces[:3, 3]])
+
+
+def _powers(wrench: Array, twists: Array) -> Array:
+    """Scalar products of a wrench (6, N) with twists (k, 6, N), shape (k, N)."""
+    return np.asarray(np.einsum("iN,kiN->kN", wrench, twists))

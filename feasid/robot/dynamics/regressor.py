@@ -27,11 +27,7 @@ from feasid.core.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.kinematics import CoordinateMap, Node, coordinate_map, nodes, propagate
 from feasid.robot.dynamics.newton_euler import WrenchRegressor, drive_factors, newton_euler
-from feasid.robot.dynamics.spatial import as_samples_last
-
-CHUNK = 1700
-"""Samples handled at a time (measured): fewer pay for more calls; with more, arrays of ten rows
-pass 128 KB, from where the allocator maps fresh pages each time: 1.4 times as long."""
+from feasid.robot.dynamics.spatial import CHUNK, as_samples_last
 
 
 @dataclass(frozen=True)
