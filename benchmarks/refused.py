@@ -72,6 +72,9 @@ class Many(Subjects):
         return replace(self.robot, couplings=(feasid.Coupling("slide", {"shoulder": 1.0}),))
 
 
+WEIGHED = {"upper.m": (1.0, 0.1)}
+
+
 def near(p):
     return [cp.square(p["upper", "m"] - 1.2) <= 1e-3]
 
@@ -95,6 +98,11 @@ CASES = [
     ("objective", lambda s: f.excite(s.full, objective={"gains": 1, "prediction": 1})),
     ("prior", lambda s: f.fit_fleet({"a": s.log, "b": s.log}, s.full, prior=None)),
     ("prior", lambda s: s.fit_log(prior="descripton")),
+    ("known", lambda s: f.fit_fleet({"a": s.log, "b": s.log}, s.full, known=WEIGHED)),
+    ("known", lambda s: s.fit_log(known={"upper.m": (1.0, 0.0)})),
+    ("known", lambda s: s.fit_log(known=WEIGHED, prior=None)),
+    ("known", lambda s: f.check(s.full, known=WEIGHED)),
+    ("known", lambda s: s.fit_commands(known=WEIGHED)),
     ("constraints", lambda s: replace(s.fleet, options={"constraints": str}).save("a.feasid")),
     ("constraints", lambda s: s.constrained(lambda p: [p["uper", "m"] >= 1])),
     ("constraints", lambda s: s.constrained(lambda p: [cp.Variable() >= 1])),

@@ -157,6 +157,7 @@ class _Answer:
             about_rows = join_temperature_notes(about_rows, searched=False)
         own = [*solved.delay.notes(solved.reduced.period), *solved.notes, *about_rows]
         about_model = [*([] if servo is None else servo.notes), *solved.estimate.notes]
+        about_model += solved.estimator.weighed_notes(solved.equations, solved.estimate)
         about_log = [*self.calibration.notes, *request.check_logs()]
         return [*about_model, *request.notes, *about_log, *self.notes, *own]
 

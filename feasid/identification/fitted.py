@@ -42,6 +42,7 @@ from feasid.parameters.identifiability.base import BaseParameters, base_paramete
 from feasid.robot.description import Robot
 from feasid.robot.inertia import UPPER, to_mass_com_inertia
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
+from feasid.robot.known import exact_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,15 +181,16 @@ class FittedModel:
         """All standard parameters, shape (n,), in the order of ``robot.names``."""
         return self.solution.delta
 
-    @property
+    @cached_property
     def beta(self) -> Array:
         """Base parameters, shape (nb,)."""
-        return self.solution.beta
+        return np.asarray(self.base.K @ self.delta)
 
     @cached_property
     def unknowns(self) -> BaseParameters:
         """Base parameters of the unknown parameters, without known and tied ones."""
-        given = {name: self.options.get(name) for name in ("known", "equal", "mirrored")}
+        given = {name: self.options.get(name) for name in ("equal", "mirrored")}
+        given["known"] = exact_values(self.options.get("known"))
         asked = {name: value for name, value in given.items() if value}
         if not asked:
             return self.base
@@ -540,9 +542,9 @@ class FittedModel:
         """The region of all parameters that the log allows; see `range`."""
         from feasid.identification.uncertainty.ranges import ResidualRegion
 
-        known = *self.triangle[:2], self.estimate.row_deviation
         sets = self.feasible, self.plausible_set
-        return ResidualRegion(self.base, *known, *sets, self.best_fitting.delta)
+        equations, deviation = self.optimum.problem, self.estimate.row_deviation
+        return ResidualRegion(self.base, equations, deviation, *sets, self.best_fitting.delta)
 
     @cached_property
     def posterior(self) -> Posterior | None:

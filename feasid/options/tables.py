@@ -59,8 +59,9 @@ Bodies: TypeAlias = Annotated[
     Vector | Annotated[npt.ArrayLike, array("n", 10)], "an array of ten numbers per body"
 ]
 Known: TypeAlias = Annotated[
-    float | Annotated[npt.ArrayLike, array(10, finite=False)],
-    "ten numbers, NaN where one is not known, or a number for one parameter such as 'rod.m'",
+    float | tuple[float, float] | Annotated[npt.ArrayLike, array(10, finite=False)],
+    "ten numbers, NaN where one is not known; or for one parameter such as 'rod.m' a number, or "
+    "(value, standard error)",
 ]
 Slopes: TypeAlias = Annotated[
     tuple[float, float, float] | tuple[float, float, float, float],
@@ -278,7 +279,8 @@ class BoundOptions(TypedDict, total=False):
         "a function of the standard parameters p that returns CVXPY constraints on "
         'p["link", "m"], p["link"].pseudo_inertia, p.base and such; in Python only')]  # fmt: skip
     known: Annotated[Mapping[str | tuple[str, str], Known] | None, Option(
-        "ten parameters per body that are known; NaN where one is not",
+        "ten parameters per body that are known; NaN where one is not; for one such as rod.m a "
+        "number, or in a fit (value, standard error) if it was weighed",
         example="wheel=[0.001, 0, 0, 0.001, 0, 0.001, 0, 0, 0, 0.4]")]  # fmt: skip
     equal: Annotated[Annotated[Sequence[tuple[str, str]], "pairs of bodies"], Option(
         "pairs of bodies with the same parameters", (), example='[["rod", "wheel"]]')]  # fmt: skip

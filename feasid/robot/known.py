@@ -19,7 +19,7 @@ from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean
 from feasid.core.exact.numbers import printed_decimal
 from feasid.robot.description import Robot
-from feasid.robot.inertia import SYMBOLS
+from feasid.robot.inertia import SYMBOLS, UNITS
 
 Index = npt.NDArray[np.intp]
 
@@ -27,7 +27,10 @@ Row = dict[int, Fraction]
 """Coefficients by parameter."""
 
 Known: TypeAlias = "Mapping[Any, Measured]"
-"""Ten parameters by body, NaN where one is not known; one parameter by "body.symbol"."""
+"""Ten parameters by body, NaN where one is not known; one parameter by "body.symbol", or one that
+was weighed with its standard error."""
+
+WEIGHED = (2,)  #: Shape of a value that was weighed: (value, standard error).
 
 MIRROR_SIGNS = {
     "x": np.array([1, -1, -1, 1, 1, 1, -1, 1, 1, 1.0]),
@@ -52,6 +55,52 @@ class Equality:
         return [
             (j, printed_decimal(c)) for j, c in zip(self.columns, self.coefficients, strict=True)
         ]
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A parameter that was weighed: a measurement with a standard error, and no equality."""
+
+    name: str  #: "body.symbol".
+    column: int  #: Among the standard parameters.
+    value: float  #: In SI units, as its deviation.
+    deviation: float  #: Standard error of the measurement.
+
+    @property
+    def unit(self) -> str:
+        """Unit of its value."""
+        return UNITS[SYMBOLS.index(self.name.rpartition(".")[2])]
+
+
+def weighed_parameters(robot: Robot, known: Known | None) -> tuple[Weighed, ...]:
+    """The values of `known` that have a standard error.
+
+    Raises InputError: names what is no inertial parameter, or no possible value or deviation.
+    """
+    inertial = {".".join(n): k for k, n in enumerate(robot.parameter_names) if n[1] in SYMBOLS}
+    out: dict[str, Weighed] = {}
+    for key, pair in (known or {}).items():
+        if np.shape(pair) != WEIGHED:
+            continue
+        label = ".".join(key) if isinstance(key, tuple) else str(key)
+        value, deviation = np.asarray(pair, dtype=np.float64).tolist()
+        wrong = ""
+        if label not in inertial:
+            wrong = f"is no inertial parameter of a body{did_you_mean(label, inertial)}"
+        elif not (deviation > 0 and (value > 0 or not label.endswith(".m"))):
+            wrong = "needs a standard error above 0, and a mass a value above 0"
+        elif label in out:
+            wrong = "was weighed twice: give the mean"
+        if wrong:
+            text = f"known {label!r} = ({value:g}, {deviation:g}), a value and its standard error, "
+            raise InputError(text + wrong, option="known", parameter=key)
+        out[label] = Weighed(label, inertial[label], value, deviation)
+    return tuple(out.values())
+
+
+def exact_values(known: Known | None) -> dict[Any, Measured]:
+    """The values of `known` that hold exactly: all but those that were weighed."""
+    return {key: value for key, value in (known or {}).items() if np.shape(value) != WEIGHED}
 
 
 def equalities(
@@ -114,6 +163,12 @@ def known_inertials(robot: Robot, known: Known | None = None) -> dict[str, Array
             ten = out.setdefault(name, np.full(10, np.nan))
             ten[SYMBOLS.index(symbol)] = _require_agreement(ten[SYMBOLS.index(symbol)], values, key)
             continue
+        if values.shape == WEIGHED:
+            raise InputError(
+                f"known {key!r} has a standard error, {values.tolist()}: only a fit weighs it "
+                "against a log (feasid.fit); here values hold exactly: give the number alone",
+                option="known",
+            )
         if values.shape != (10,) or np.isinf(values).any():
             raise InputError(f"known parameters of {key!r} must be ten numbers: {values.tolist()}")
         name = robot.bodies[body_index(robot, key)].name

@@ -66,7 +66,7 @@ TAKEN = {
     "transmission": TABLES | {"3x2", "intervals", "1x0"},
     "exclude": STRINGS | EMPTY | {"mask", "intervals", "3x2"},
     "weights": ROWS | WEIGHED | {"{}"},
-    "known": NUMBERS | TENS | {"10 nan", "10 None"},
+    "known": NUMBERS | TENS | {"10 nan", "10 None", "2"},
     "couplings": {"a b"},
     "around": ROWS,
     "prior": STRINGS | {"Prior"},

@@ -32,6 +32,7 @@ from feasid.results.archive.members import MODEL_KINDS, savable_options, write_r
 from feasid.results.fit import Fit, fit
 from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import resolve_robot
+from feasid.robot.known import weighed_parameters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,6 +217,11 @@ def fit_fleet(
     if "prior" in options:
         raise InputError("prior is the type in a fleet: leave it out", option="prior")
     described = resolve_robot(next(iter(robots.values())), robot)
+    for weighed in weighed_parameters(described, options.get("known")):
+        text = (
+            f"known {weighed.name} has a standard error, and was weighed on one robot of the fleet"
+        )
+        raise InputError(f"{text}: give the number alone, or fit it alone", option="known")
     settings: dict[str, Any] = {"candidates": (), **options}
     alone = _fit_each(robots, described, settings)
     # Friction of robots that were logged at other temperatures is compared at one, by one law.

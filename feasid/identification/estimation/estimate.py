@@ -51,6 +51,11 @@ class Estimate:
     inconsistent: tuple[str, ...] = ()  #: bodies whose description the log contradicts
     notes: tuple[Note, ...] = ()
 
+    def value_and_deviation(self, column: int) -> tuple[float, float]:
+        """One standard parameter, of a fit with a prior."""
+        assert self.covariance is not None  # as the prior
+        return float(self.delta[column]), float(np.sqrt(self.covariance[column, column]))
+
     def with_systematic(self, sensitivity: Array, *, recurring: bool = False) -> Estimate:
         """The estimate with errors that all rows share: ``sensitivity`` (n, k) of unit variance.
 
@@ -59,7 +64,8 @@ class Estimate:
         if self.covariance is None or not sensitivity.shape[1]:
             return self
         more = sensitivity @ sensitivity.T
-        base = np.asarray(self.solution.problem.base.K, dtype=np.float64) @ sensitivity
+        K = np.asarray(self.solution.problem.base.K, dtype=np.float64)
+        base = K[: len(self.base_covariance)] @ sensitivity
         predicted = self.prediction_covariance
         assert predicted is not None  # as the covariance
         return replace(
@@ -87,6 +93,12 @@ class Estimate:
         notes.append(Note(text, "prior", weight=weight, evident=best))
         wls = isinstance(weights, str) and weights != "noise"
         return replace(self, notes=(*notes, *uncertified_notes(feasible), *[WLS_NOTE] * wls))
+
+
+def with_deviation(value: float, deviation: float) -> str:
+    """A value and its deviation, which has two digits."""
+    places = max(1 - int(np.floor(np.log10(deviation))), 0) if deviation > 0 else 3
+    return f"{value:.{places}f} +- {deviation:.{places}f}"
 
 
 def _bound_notes(estimate: Estimate) -> list[Note]:

@@ -8,8 +8,9 @@ decisions (`Estimator.keep`). Decisions about the signals are in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,12 @@ from feasid.identification.estimation.bounds import (
     select_bounds,
     with_bounds,
 )
-from feasid.identification.estimation.estimate import Estimate, Triangle, uncertified_notes
+from feasid.identification.estimation.estimate import (
+    Estimate,
+    Triangle,
+    uncertified_notes,
+    with_deviation,
+)
 from feasid.identification.estimation.held_out import CrossValidation, FoldSolver
 from feasid.identification.estimation.newton import NEARBY
 from feasid.identification.estimation.noise import Noise, estimate_noise, standard_deviations
@@ -39,16 +45,22 @@ from feasid.options.complete import select_options
 from feasid.options.tables import SetOptions
 from feasid.parameters.feasibility import least_squares, solve
 from feasid.parameters.feasibility.cone import Minimum
+from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.parameters.feasibility.reference import feasible_start
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
+from feasid.robot.known import Weighed, exact_values, weighed_parameters
 
 WEIGHT_FLOOR = 1e-3
 """Smallest residual that weights a joint, as a share of its torque: noise-free logs stay finite."""
 
 NEGLIGIBLE_TERM = 1e-6
 """Joint terms below this share of their unit count as zero; the barrier keeps them positive."""
+
+CONTRADICTED = 3.0
+"""Joint deviations between a value that was weighed and that of everything else, from which a note
+says so."""
 
 INCONSISTENT = 0.25
 """Share of the prior's weight below which a body's own weight is reported: its description
@@ -81,7 +93,8 @@ class Estimator:
         """The estimator of these `feasid.options.tables.FitOptions`."""
         limits = dict(select_options(SetOptions, options))
         prior, robot = priors.find_prior(options["prior"]), base.robot
-        feasible = feasible_set(robot, **limits)
+        feasible = _exact_set(robot, limits)
+        _check_weighed(weighed_parameters(robot, limits["known"]), feasible, prior)
         reference = options["reference"]
         if reference is not None:
             reference = np.asarray(reference, dtype=np.float64)
@@ -116,7 +129,7 @@ class Estimator:
         values = _reference_values(base.robot, self.reference)
         every = plausible_bounds(base.robot, values) if named else ()
         bounds = tuple(b for b in every if (b.body, b.kind) in named)
-        feasible = feasible_set(base.robot, **self.limits)
+        feasible = _exact_set(base.robot, self.limits)
         return replace(self, base=base, feasible=feasible, bounds=bounds)
 
     def keep(self, estimate: Estimate) -> Estimator:
@@ -148,11 +161,16 @@ class Estimator:
         """The feasible set within the plausible bounds that were kept."""
         return with_bounds(self.feasible, self.bounds)
 
+    @cached_property
+    def weighed(self) -> tuple[Weighed, ...]:
+        """Parameters of the robot that were weighed."""
+        return weighed_parameters(self.base.robot, self.limits.get("known"))
+
     def problem(self, equations: Reduced) -> EstimationProblem:
         """Objective and constraints for these equations; nobody else builds one."""
         feasible = self.plausible_set if self.bounds_decided else self.feasible
         return EstimationProblem.from_reduced(
-            equations, self.base, feasible, self.reference, self.prior
+            equations, self.base, feasible, self.reference, self.prior, self.weighed
         )
 
     def start(self, problem: EstimationProblem, near: Array | None = None) -> Array:
@@ -203,6 +221,35 @@ class Estimator:
             inconsistent=_inconsistent_bodies(problem, triangle, minimum, weight),
             near=minimiser.near,
         ).with_notes(self.prior.name, self.feasible, self.weights)
+
+    def weighed_notes(self, equations: Reduced, estimate: Estimate) -> list[Note]:
+        """Parameters that were weighed, as an estimate has them, and what contradicts them.
+
+        That is a fit to the same equations without them. Errors that all rows of the log share are
+        in its deviations.
+        """
+        if not self.weighed:
+            return []
+        exact = {**self.limits, "known": exact_values(self.limits["known"])}
+        alone, notes = replace(self, limits=exact).fit(equations), []
+        for w in self.weighed:
+            numbers = {"parameter": w.name, "value": w.value, "deviation": w.deviation}
+            measured = f"{with_deviation(w.value, w.deviation)} {w.unit}"
+            value, deviation = estimate.value_and_deviation(w.column)
+            text = f"weighed, {measured}, fitted {with_deviation(value, deviation)} {w.unit}"
+            notes.append(Note(f"{w.name}: {text}", "weighed", **numbers, fitted=value))
+            value, deviation = alone.value_and_deviation(w.column)
+            deviation = float(np.hypot(deviation, np.linalg.norm(estimate.systematic[w.column])))
+            apart = abs(w.value - value) / float(np.hypot(w.deviation, deviation))
+            if apart > CONTRADICTED:
+                text = (
+                    f"{w.name} was weighed as {measured}; without that the fit has "
+                    f"{with_deviation(value, deviation)} {w.unit}, {apart:.1f} joint deviations "
+                    "away: check the unit, whether all that moves with the body was on the scale, "
+                    "and the scale of the torques"
+                )
+                notes.append(Note(text, "weighed-contradicted", **numbers, alone=value))
+        return notes
 
     def delay_sensitivity(self, equations: Reduced, estimate: Estimate, deviation: float) -> Array:
         """Change of parameters (n, 1) with one standard deviation [s] of the torques' delay."""
@@ -275,9 +322,8 @@ class Estimator:
 
     def _least_squares(self, triangle: Triangle) -> least_squares.FeasibleFit:
         """The optimum of feasible least squares."""
-        return least_squares.feasible_least_squares(
-            *triangle[:2], self.base, self.feasible, solver=self.solver
-        )
+        base, r, rho = least_squares.with_weighed(self.base, *triangle[:2], self.weighed)
+        return least_squares.feasible_least_squares(r, rho, base, self.feasible, solver=self.solver)
 
     def _estimate_noise(self, equations: Reduced, minimiser: Minimiser) -> Noise:
         """The noise of the log, or one with the caller's weights of joints."""
@@ -397,6 +443,29 @@ def _reference_values(robot: Robot, reference: Array | None) -> Array:
     if reference is not None:
         values[robot.inertial_columns] = reference
     return values
+
+
+def _exact_set(robot: Robot, limits: Mapping[str, Any]) -> FeasibleSet:
+    """The feasible set of these options; parameters that were weighed are data."""
+    return feasible_set(robot, **{**limits, "known": exact_values(limits.get("known"))})
+
+
+def _check_weighed(
+    weighed: Sequence[Weighed], feasible: FeasibleSet, prior: priors.Prior | None
+) -> None:
+    """Raise InputError where a parameter was weighed in vain, or would count twice."""
+    T = Elimination.from_equalities(feasible).T
+    for w in weighed:
+        numbers, wrong = (w.name, w.value, w.deviation), ""
+        if prior is None:
+            wrong = "needs a prior: leave out prior=None, or the standard error"
+        elif not T[w.column].any():
+            wrong = "is fixed by other values that are known, tied or zero: leave out one of them"
+        elif isinstance(prior, priors.GaussianPrior) and numbers in prior.weighed:
+            wrong = "was weighed for the prior, and would count twice: leave it out"
+        if wrong:
+            text = f"known {w.name} = ({w.value:g}, {w.deviation:g}), with a standard error, "
+            raise InputError(text + wrong, option="known")
 
 
 def _check_weights(weights: Any, robot: Robot) -> str | Array:

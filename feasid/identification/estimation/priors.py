@@ -215,6 +215,8 @@ class GaussianPrior(Prior):
     parameters: tuple[tuple[str, str], ...]
     mean: Array  #: Shape (k,): SI units.
     matrix: Array  #: Shape (k, k): covariance, positive semidefinite.
+    #: (name, value, deviation) of those that were weighed for the earlier fit.
+    weighed: tuple[tuple[str, float, float], ...] = ()
     name = "gaussian"
     weight = 1.0
 
@@ -249,7 +251,8 @@ class GaussianPrior(Prior):
         covariance = getattr(getattr(fit, "estimate", None), "covariance", None)
         if covariance is None:
             raise InputError("only a fit with a prior has a covariance of all its parameters")
-        return cls(tuple(fit.robot.parameter_names), fit.delta, covariance)
+        weighed = tuple((w.name, w.value, w.deviation) for w in fit.estimator.weighed)
+        return cls(tuple(fit.robot.parameter_names), fit.delta, covariance, weighed)
 
     def rows(
         self, robot: Robot, reference: Array, units: Units, weight: float

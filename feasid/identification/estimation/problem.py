@@ -29,9 +29,11 @@ from feasid.parameters.feasibility.constraints.affine import Linear
 from feasid.parameters.feasibility.constraints.elimination import Elimination
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import Units, constraint_units, problem_units
+from feasid.parameters.feasibility.least_squares import with_weighed
 from feasid.parameters.feasibility.problems import Program
 from feasid.parameters.feasibility.reference import interior_point, nearest_inside, reference_model
 from feasid.parameters.identifiability.base import BaseParameters
+from feasid.robot.known import Weighed
 
 ENTROPIC = PRIORS["entropic"]
 
@@ -57,6 +59,7 @@ class EstimationProblem:
     sizes: Array  #: standard deviation of each joint term's prior; infinite for inertials, (n,)
     scale: Units
     prior: Prior = ENTROPIC
+    weighed: tuple[Weighed, ...] = ()  #: parameters that were measured besides
 
     @classmethod
     def from_reduced(
@@ -66,6 +69,7 @@ class EstimationProblem:
         feasible: FeasibleSet,
         towards: Array | None = None,
         prior: Prior | None = None,
+        weighed: tuple[Weighed, ...] = (),
     ) -> EstimationProblem:
         """The problem of a log; `towards` (bodies, 10) replaces the description's inertials."""
         r, rho, _ = reduced.triangle()
@@ -88,7 +92,7 @@ class EstimationProblem:
                         torque += float(np.sum(triangle[:, -1] ** 2))
                 if squares > 0 and torque > 0:
                     sizes[column] = np.sqrt(torque / squares)
-        return cls(base, feasible, reference, sizes, scale, prior or ENTROPIC)
+        return cls(base, feasible, reference, sizes, scale, prior or ENTROPIC, weighed)
 
     def under_gravity(self, base: BaseParameters) -> EstimationProblem:
         """The same problem of the robot under another gravity."""
@@ -129,13 +133,14 @@ class EstimationProblem:
     def problem(self, r: Array, rho: Array, weight: float) -> tuple[EntropicProblem, float]:
         """The problem for these whitened equations, ties substituted, and the divergence's weight.
 
-        Quadratic terms of a prior are rows of the equations.
+        Quadratic terms of a prior, and parameters that were weighed, are rows of the equations.
         """
         terms = np.flatnonzero(np.isfinite(self.sizes))
         pull = np.zeros((len(terms), self.feasible.size))
         pull[np.arange(len(terms)), terms] = 1.0 / self.sizes[terms]
         rows, target = self.prior.rows(self.base.robot, self.reference, self.scale, weight)
-        every = np.vstack([r @ self.base.K, pull, rows])
+        base, r, rho = with_weighed(self.base, r, rho, self.weighed)
+        every = np.vstack([r @ base.K, pull, rows])
         right = np.concatenate([rho, np.zeros(len(terms)), target])
         T, fixed = self.elimination.T, self.elimination.fixed
         problem = self._without_rows.with_rows(every @ T, right - every @ fixed)

@@ -21,6 +21,7 @@ from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics, regressor
 from feasid.robot.formats.load import describe_mjmodel
 from feasid.robot.formats.registry import reread_description
+from feasid.robot.known import weighed_parameters
 
 DESCRIPTION = "the description"
 """Source of the common factor if nothing was weighed."""
@@ -46,10 +47,13 @@ LARGE_MOMENT = 5.0
 def gain_prior(base: BaseParameters, options: Mapping[str, Any]) -> GainPrior:
     """Knowledge from the description and the options.
 
-    Raises InputError: a joint or standard deviation is impossible, or nothing fixes the common
-    factor.
+    Raises InputError: a joint or standard deviation is impossible, nothing fixes the common factor,
+    or a parameter was weighed by itself.
     """
     robot = base.robot
+    for weighed in weighed_parameters(robot, options["known"]):
+        text = f"known {weighed.name} has a standard error, which a fit of commands does not take"
+        raise InputError(f"{text}: weigh moments=, or give the number alone", option="known")
     known = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
     trusted = {}
     for joint, (kp, deviation) in (options["gains"] or {}).items():
@@ -58,12 +62,12 @@ def gain_prior(base: BaseParameters, options: Mapping[str, Any]) -> GainPrior:
                     f"joint among {', '.join(robot.joints)}")  # fmt: skip
             raise InputError(text, option="gains")
         trusted[robot.joints.index(joint)] = float(kp), float(deviation)
-    weighed = {
+    sources = {
         "a known load": options["loaded"] is not None,
         "trusted gains": bool(trusted),
         "moments that were weighed": bool(options["moments"]),
     }
-    by = [what for what, given in weighed.items() if given]
+    by = [what for what, given in sources.items() if given]
     if not known and not by:
         raise InputError(
             f"the description of robot {robot.name!r} lacks inertials, so that nothing fixes the "

@@ -30,7 +30,7 @@ from feasid.options.complete import complete_options
 from feasid.options.tables import RangeOptions
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.constraints.units import problem_units
-from feasid.parameters.feasibility.least_squares import feasible_least_squares
+from feasid.parameters.feasibility.least_squares import LeastSquares, feasible_least_squares
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.parameters.identifiability.parameters import parameter_label
 from feasid.parameters.identifiability.views import Wanted
@@ -67,9 +67,9 @@ class ResidualRegion:
     """The region of base parameters that a log allows, and further constraints."""
 
     base: BaseParameters
-    r: Array  #: Shape (nb, nb): the weighted triangle that was solved.
-    rho: Array  #: Shape (nb,): see `r`.
-    #: Standard deviation of one of its rows; 1 when they are in units of the noise.
+    #: The weighted triangle that was solved, and rows of parameters that were weighed.
+    equations: LeastSquares
+    #: Standard deviation of one of these rows; 1 when they are in units of the noise.
     deviation: float
     feasible: FeasibleSet  #: Physically consistent models within the caller's bounds.
     plausible_set: FeasibleSet  #: The same within the plausible bounds of the fit, too.
@@ -78,32 +78,35 @@ class ResidualRegion:
     def budget(self, level: float) -> float:
         """Largest squared residual: the best model's, and the chi-square bound of this level."""
         return self.squared_residual(self.best) + self.deviation**2 * float(
-            chi2.ppf(level, len(self.rho))
+            chi2.ppf(level, len(self.equations.rho))
         )
 
     def squared_residual(self, delta: Array) -> float:
         """Squared norm of the residual of these standard parameters."""
-        return float(np.sum((self.r @ (self.base.K @ delta) - self.rho) ** 2))
+        log = self.equations
+        return float(np.sum((log.R @ (log.base.K @ delta) - log.rho) ** 2))
 
     def region_within_budget(
         self, level: float, plausible: bool
     ) -> tuple[Region, tuple[Note, ...]]:
         """The models within the budget, and constraints that could not be kept."""
-        budget, K = self.budget(level), np.asarray(self.base.K)
+        budget, K = self.budget(level), np.asarray(self.equations.base.K)
+        R, rho = self.equations.R, self.equations.rho
         feasible, start = self.feasible, self.best
         notes: tuple[Note, ...] = ()
         if plausible and len(self.plausible_set.constraints) > len(self.feasible.constraints):
-            optimum = feasible_least_squares(self.r, self.rho, self.base, self.plausible_set).delta
+            every = self.equations.base
+            optimum = feasible_least_squares(R, rho, every, self.plausible_set).delta
             if self.squared_residual(optimum) < budget:
                 feasible, start = self.plausible_set, optimum
             else:
                 text = "no plausible model fits within the budget: ranges are without plausibility"
                 notes = (Note(text, "implausible"),)
-        scale = problem_units(self.base.robot, feasible, self.r @ K, self.rho, torques=True)
+        scale = problem_units(self.base.robot, feasible, R @ K, rho, torques=True)
         robot = self.base.robot
         from feasid.parameters.feasibility.region import Region
 
-        return Region.with_limits(robot, feasible, K, self.r, self.rho, budget, scale, start), notes
+        return Region.with_limits(robot, feasible, K, R, rho, budget, scale, start), notes
 
 
 @checked_methods

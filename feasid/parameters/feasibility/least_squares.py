@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import block_diag
 
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
@@ -25,6 +27,7 @@ from feasid.parameters.feasibility.reference import Reference, reference_model
 from feasid.parameters.feasibility.solve import Attempt
 from feasid.parameters.identifiability.base import resolve_base
 from feasid.robot.description import Robot
+from feasid.robot.known import Weighed
 
 if TYPE_CHECKING:
     from feasid.parameters.feasibility.proof.claim import Certificate
@@ -45,6 +48,29 @@ class BaseMap(Protocol):
 
     @property
     def K(self) -> Array: ...  # noqa: D102, N802
+
+
+@dataclass(frozen=True, eq=False)
+class ExtendedMap:
+    """Base parameters and, after them, standard parameters that were weighed."""
+
+    robot: Robot
+    K: Array  #: Shape (nb + k, n).
+
+
+def with_weighed(
+    base: BaseMap, R: Array, rho: Array, weighed: Sequence[Weighed]
+) -> tuple[BaseMap, Array, Array]:
+    """Whitened equations with one more for each parameter that was weighed, and their map.
+
+    A weighed value counts by its own standard error, as a row of a log does by the noise.
+    """
+    if not weighed:
+        return base, R, rho
+    rows = np.eye(base.robot.size)[[w.column for w in weighed]]
+    values, deviations = np.array([(w.value, w.deviation) for w in weighed]).T
+    every = ExtendedMap(base.robot, np.vstack([np.asarray(base.K, dtype=np.float64), rows]))
+    return every, block_diag(R, np.diag(1 / deviations)), np.append(rho, values / deviations)
 
 
 @dataclass(frozen=True, eq=False)

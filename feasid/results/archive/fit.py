@@ -39,11 +39,12 @@ from feasid.options.complete import select_options
 from feasid.options.tables import SetOptions
 from feasid.parameters.feasibility.constraints.sets import UserConstraints
 from feasid.parameters.feasibility.constraints.units import problem_units
-from feasid.parameters.feasibility.least_squares import FeasibleFit, LeastSquares
+from feasid.parameters.feasibility.least_squares import FeasibleFit, LeastSquares, with_weighed
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.results.archive.members import MODEL_KINDS, read_record, savable_options, write_record
 from feasid.robot.description import Robot
+from feasid.robot.known import weighed_parameters
 
 FORMAT, VERSION = "feasid model", 9
 
@@ -178,15 +179,17 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
     # The fit of a record, its shapes and its feasibility checked.
     reduced, equations, robot = logs[0], logs[-1], record.robot
     base = base_parameters(robot, measured=record.measured)
-    r, rho, _ = record.triangle
     _require_shapes(record, robot, base.size)
     _require_log_of(base, reduced)
     _require_log_of(base, equations)
     feasible = record.constraints.on(robot)
     if broken := (*feasible.violations(record.delta), *feasible.violations(record.optimum)):
         raise DamagedError(f"its parameters break {', '.join(broken)}")
-    units = problem_units(robot, feasible, r @ base.K, rho, torques=True)
-    problem = LeastSquares(r, rho, base, feasible, units)
+    limits = select_options(SetOptions, record.options)
+    weighed = weighed_parameters(robot, limits.get("known"))
+    every, r, rho = with_weighed(base, *record.triangle[:2], weighed)
+    units = problem_units(robot, feasible, r @ every.K, rho, torques=True)
+    problem = LeastSquares(r, rho, every, feasible, units)
     estimate = Estimate(
         FeasibleFit(problem, record.delta, record.raw, ()),
         FeasibleFit(problem, record.optimum, record.raw, ()),
@@ -200,7 +203,6 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
         **_attributes(record, OF_ESTIMATE) | {k: float(record.numbers[k]) for k in NUMBERS},
     )
     prior = find_prior(record.prior), record.prior_weight
-    limits = select_options(SetOptions, record.options)
     decided = {"noise": record.noise, "limits": limits, **_attributes(record, OF_ESTIMATOR)}
     estimator = Estimator(base, feasible, record.bounds.kept, True, *prior, **decided)
     saved = LogEvidence(record.log, record.structure, record.contact_errors, record.simulated)

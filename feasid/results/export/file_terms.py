@@ -85,7 +85,7 @@ def friction_as_files_hold(robot: Robot, equations: ResidualRegion, shared: bool
         if symbol in ("fv", "fc")
     ]
     if free:
-        A = equations.r @ equations.base.K
+        A = equations.equations.A
         delta[free] = 0.0
         difference = A @ (fitted - delta)
         delta[free] = lsq_linear(A[:, free], difference, (0.0, np.inf), tol=1e-14).x
