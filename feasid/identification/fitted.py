@@ -189,13 +189,12 @@ class FittedModel:
     @cached_property
     def unknowns(self) -> BaseParameters:
         """Base parameters of the unknown parameters, without known and tied ones."""
-        given = {name: self.options.get(name) for name in ("equal", "mirrored")}
+        given: dict[str, Any] = {n: self.options.get(n) or () for n in ("equal", "mirrored")}
         given["known"] = exact_values(self.options.get("known"))
-        asked = {name: value for name, value in given.items() if value}
-        if not asked:
+        if not any(given.values()):
             return self.base
         measured = self.base.experiment.measured
-        return base_parameters(self.description, measured=measured, **asked)
+        return base_parameters(self.description, measured=measured, **given)
 
     @cached_property
     def base_table(self) -> pd.DataFrame:
@@ -317,8 +316,7 @@ class FittedModel:
         errors, covariance = held_out_errors(models, self.beta), self.prediction_covariance
         evidence = gather(self._rows, models, errors, self.robot, self.description, covariance)
         structure = evidence.structure if self.saved is None else self.saved.structure
-        assumed = self.assumed_gains
-        return replace(evidence, notes=self.notes, structure=structure, assumed=assumed)
+        return replace(evidence, notes=self.notes, structure=structure, assumed=self.assumed_gains)
 
     @property
     def assumed_gains(self) -> tuple[str, ...]:

@@ -268,7 +268,7 @@ class Estimator:
         """Base parameters for weights that depend on residuals, without a prior."""
         if isinstance(self.weights, str):
             return estimate_noise(equations, correlated=False)[1]
-        return self._least_squares(equations.triangle(self.weights)).beta
+        return self.base.K @ self._least_squares(equations.triangle(self.weights)).delta
 
     def cross_validate(self, reduced: Reduced, noise: Noise | None = None) -> CrossValidation:
         """For every fold the model of the other folds, with all decisions.
