@@ -10,7 +10,7 @@ the identity, so that no direction that the log leaves open is inverted.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,36 +63,30 @@ class FoldProducts:
     that rows take less memory than their products.
     """
 
-    joints: Sequence[JointGram]
+    #: By joint and fold its columns, one after the other in memory: most products need a few.
+    columns: Sequence[Sequence[Array]]
     weights: Array  #: By joint.
-    fold: Places  #: Of every block.
     local: Places  #: Number of every column at every joint, -1 for none, (joints, size + 1).
 
     @property
     def folds(self) -> int:
         """Their number."""
-        return int(self.fold.max()) + 1
-
-    def _each_joint(self) -> Iterator[tuple[float, Array, list[Places], Places]]:
-        """Weight of each joint, its rows, which are in each fold, and its columns' numbers."""
-        for own, weight, local in zip(self.joints, self.weights, self.local, strict=True):
-            fold = self.fold[own.block]
-            yield weight, own.factor, [np.flatnonzero(fold == f) for f in range(self.folds)], local
+        return len(self.columns[0])
 
     def between(self, rows: Places, columns: Places) -> Array:
         """Products of some columns with others, (folds, rows, columns)."""
         out = np.zeros((self.folds, len(rows), len(columns)))
-        for weight, factor, folds, local in self._each_joint():
+        for folds, weight, local in zip(self.columns, self.weights, self.local, strict=True):
             r, c = np.flatnonzero(local[rows] >= 0), np.flatnonzero(local[columns] >= 0)
-            for products, counted in zip(out, folds, strict=True):
-                x, y = (factor[np.ix_(counted, local[k])] for k in (rows[r], columns[c]))
-                products[np.ix_(r, c)] += weight * (x.T @ y)
+            place, first, second = np.ix_(r, c), local[rows[r]], local[columns[c]]
+            for products, own in zip(out, folds, strict=True):
+                products[place] += weight * (own[first] @ own[second].T)
         return out
 
     def within(self, places: Places) -> Array:
         """Products of columns of effects with each other, for places (n, k): (folds, n, k, k)."""
         out = np.zeros((self.folds, *places.shape, places.shape[1]))
-        for weight, factor, folds, local in self._each_joint():
+        for folds, weight, local in zip(self.columns, self.weights, self.local, strict=True):
             here = local[places]
             seen = np.flatnonzero((here >= 0).any(axis=1))
             # Of an effect at all joints few columns are in the rows of one: these come first.
@@ -100,8 +94,8 @@ class FoldProducts:
             order = order[:, : (here >= 0).sum(axis=1).max(initial=0)]
             number = np.take_along_axis(here[seen], order, axis=1)
             at = seen[:, None, None], order[:, :, None], order[:, None, :]
-            for products, counted in zip(out, folds, strict=True):
-                x = factor.T[number[:, :, None], counted] * (number >= 0)[:, :, None]
+            for products, own in zip(out, folds, strict=True):
+                x = own[number] * (number >= 0)[:, :, None]
                 products[at] += weight * (x @ x.transpose(0, 2, 1))
         return out
 
@@ -125,19 +119,26 @@ class BlockGrams:
         self.local = np.full((len(self.joints), self.size + 1), -1, dtype=np.intp)
         for numbers, own in zip(self.local, self.joints, strict=True):
             numbers[own.places] = np.arange(len(own.places))
+        self._by_fold: dict[bool, list[list[Array]]] = {}
         products = self._of_all(np.arange(self.nb))
         seen = root.T @ products[:, :-1] @ root
         values, vectors = np.linalg.eigh(np.eye(self.nb) - seen)
         self.prior = (vectors * np.maximum(values, 1e-9)) @ vectors.T
         self.pull = -products[:, -1]
 
-    def by_fold(self, fold: Places) -> FoldProducts:
-        """Weighted products over folds of the log, by the fold of every block."""
-        return FoldProducts(self.joints, self.weights, fold, self.local)
+    def by_fold(self, timed: bool) -> FoldProducts:
+        """Weighted products over folds of the log; see `fold_of`."""
+        if timed not in self._by_fold:
+            fold = self.fold_of(timed)
+            self._by_fold[timed] = [
+                [np.ascontiguousarray(own.factor[fold[own.block] == f].T) for f in range(FOLDS)]
+                for own in self.joints
+            ]
+        return FoldProducts(self._by_fold[timed], self.weights, self.local)
 
     def _of_all(self, use: Places) -> Array:
         """Products of columns with each other and the residual over the whole log."""
-        whole = self.by_fold(np.zeros(self.count, dtype=np.intp))
+        whole = FoldProducts([[own.factor.T] for own in self.joints], self.weights, self.local)
         return np.asarray(whole.between(use, np.r_[use, self.residual])[0])
 
     def columns(self, effects: Sequence[EffectAt]) -> Places:

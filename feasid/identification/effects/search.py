@@ -91,7 +91,7 @@ class _Folds:
         self.grams, self.fold = grams, grams.fold_of(timed)
         self.use = np.r_[np.arange(grams.nb), grams.columns(effects)]
         self.all = np.r_[self.use, grams.residual]
-        self.products = grams.by_fold(self.fold)
+        self.products = grams.by_fold(timed)
         held = self.products.between(self.all, self.all)
         self.b, self.inverse = grams.solve((held.sum(axis=0) - held)[:, :-1])
         #: e - W b is [W, e] times this, (folds, use + 1).
