@@ -33,7 +33,7 @@ def by_cvxpy(fit: feasid.Fit, form: np.ndarray, budget: float) -> float:
     feasible = residual.plausible_set
     x = cp.Variable(len(unit))
     delta = cp.multiply(unit, x)
-    rules = [cp.norm((residual.r @ fit.base.K * unit) @ x - residual.rho) <= np.sqrt(budget)]
+    rules = [cp.norm((residual.equations.A * unit) @ x - residual.equations.rho) <= np.sqrt(budget)]
     rules.append(feasible.linear_matrix @ delta + feasible.linear_constant >= 0)
     for block in feasible.blocks:
         entries = block.basis.reshape(len(block.columns), -1).T @ delta[block.columns]

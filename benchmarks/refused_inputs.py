@@ -237,6 +237,19 @@ PARAMETERS = [
     ("base= is missing", lambda s: f.check(s.log)),
     ("known .* is 2.0, but also 1.0", lambda s: fitted(
         s, known={"upper.m": 1.0, ("upper", "m"): 2.0})),
+    ("no inertial parameter of a body .did you mean 'upper.m'", lambda s: fitted(
+        s, known={"upper.mass": (1.0, 0.1)})),
+    ("upper.m' = .0, 0.1.*a mass a value above 0", lambda s: fitted(
+        s, known={"upper.m": (0.0, 0.1)})),
+    ("was weighed twice", lambda s: fitted(
+        s, known={"upper.m": (1.0, 0.1), ("upper", "m"): (1.0, 0.1)})),
+    ("upper.m .*is fixed by other values", lambda s: fitted(
+        s, known={"upper": [*[np.nan] * 9, 1.0], "upper.m": (1.0, 0.1)})),
+    ("upper.ly .*is fixed by other values", lambda s: fitted(
+        s, known={"upper.ly": (0.0, 0.1)}, mirrored=[("upper", "upper", "y")])),
+    ("was weighed for the prior, and would count twice", lambda s: fitted(
+        s, known={"upper.m": (1.0, 0.1)}, prior=f.GaussianPrior.of(
+            fitted(s, known={"upper.m": (1.0, 0.1)}, diagnose=False)))),
     ("mass_sums 'both' names a body twice", lambda s: f.check(
         s.full, mass_sums={"both": (["upper", "upper"], 0, 9)})),
     ("com cylinder of upper", lambda s: f.check(

@@ -106,13 +106,13 @@ standard errors, has a load that the description lacks, or lacks one."""
 
 def _load_notes(fitted: FittedModel) -> list[Note]:
     """A last body that is much heavier or lighter than described."""
-    robot, covariance = fitted.description, fitted.estimate.covariance
+    robot, estimate = fitted.description, fitted.estimate
     column = int(robot.inertial_columns[-1][9])
     described = float(robot.values[column])
-    if robot_floats(robot) or covariance is None or not described > 0:
+    if robot_floats(robot) or estimate.covariance is None or not described > 0:
         return []
-    mass = float(fitted.robot.values[column])
-    change, deviation = mass - described, float(np.sqrt(covariance[column, column]))
+    mass, deviation = estimate.value_and_deviation(column)
+    change = mass - described
     if abs(change) < max(LOADED * described, CERTAIN * deviation):
         return []
     text = (

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import Measured
+from feasid.core.arguments import Measured, Positive
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean
 from feasid.core.exact.numbers import printed_decimal
 from feasid.robot.description import Robot
-from feasid.robot.inertia import SYMBOLS, UNITS
+from feasid.robot.inertia import SYMBOLS
 
 Index = npt.NDArray[np.intp]
 
@@ -62,14 +62,12 @@ class Weighed:
     """A parameter that was weighed: a measurement with a standard error, and no equality."""
 
     name: str  #: "body.symbol".
-    column: int  #: Among the standard parameters.
     value: float  #: In SI units, as its deviation.
-    deviation: float  #: Standard error of the measurement.
+    deviation: Positive  #: Standard error of the measurement.
 
-    @property
-    def unit(self) -> str:
-        """Unit of its value."""
-        return UNITS[SYMBOLS.index(self.name.rpartition(".")[2])]
+    def column(self, robot: Robot) -> int:
+        """Its place among the standard parameters of a robot."""
+        return [".".join(name) for name in robot.parameter_names].index(self.name)
 
 
 def weighed_parameters(robot: Robot, known: Known | None) -> tuple[Weighed, ...]:
@@ -77,14 +75,13 @@ def weighed_parameters(robot: Robot, known: Known | None) -> tuple[Weighed, ...]
 
     Raises InputError: names what is no inertial parameter, or no possible value or deviation.
     """
-    inertial = {".".join(n): k for k, n in enumerate(robot.parameter_names) if n[1] in SYMBOLS}
+    inertial = [".".join(name) for name in robot.parameter_names if name[1] in SYMBOLS]
     out: dict[str, Weighed] = {}
     for key, pair in (known or {}).items():
         if np.shape(pair) != WEIGHED:
             continue
-        label = ".".join(key) if isinstance(key, tuple) else str(key)
+        label, wrong = ".".join(key) if isinstance(key, tuple) else str(key), ""
         value, deviation = np.asarray(pair, dtype=np.float64).tolist()
-        wrong = ""
         if label not in inertial:
             wrong = f"is no inertial parameter of a body{did_you_mean(label, inertial)}"
         elif not (deviation > 0 and (value > 0 or not label.endswith(".m"))):
@@ -94,7 +91,7 @@ def weighed_parameters(robot: Robot, known: Known | None) -> tuple[Weighed, ...]
         if wrong:
             text = f"known {label!r} = ({value:g}, {deviation:g}), a value and its standard error, "
             raise InputError(text + wrong, option="known", parameter=key)
-        out[label] = Weighed(label, inertial[label], value, deviation)
+        out[label] = Weighed(label, value, deviation)
     return tuple(out.values())
 
 
@@ -160,28 +157,24 @@ def known_inertials(robot: Robot, known: Known | None = None) -> dict[str, Array
                     f"known {name}.{symbol} is {values}: expected a number for an inertial "
                     "parameter"
                 )
-            ten = out.setdefault(name, np.full(10, np.nan))
-            ten[SYMBOLS.index(symbol)] = _require_agreement(ten[SYMBOLS.index(symbol)], values, key)
-            continue
-        if values.shape == WEIGHED:
+            values = np.where(np.array(SYMBOLS) == symbol, values, np.nan)
+        elif values.shape == WEIGHED:
             raise InputError(
                 f"known {key!r} has a standard error, {values.tolist()}: only a fit weighs it "
                 "against a log (feasid.fit); here values hold exactly: give the number alone",
                 option="known",
             )
-        if values.shape != (10,) or np.isinf(values).any():
+        elif values.shape != (10,) or np.isinf(values).any():
             raise InputError(f"known parameters of {key!r} must be ten numbers: {values.tolist()}")
-        name = robot.bodies[body_index(robot, key)].name
+        else:
+            name = robot.bodies[body_index(robot, key)].name
         ten = out.setdefault(name, np.full(10, np.nan))
         for k in np.flatnonzero(~np.isnan(values)):
-            ten[k] = _require_agreement(ten[k], values[k], f"{key}.{SYMBOLS[k]}")
+            if not np.isnan(ten[k]) and ten[k] != values[k]:
+                text = f"known {name}.{SYMBOLS[k]} is {values[k]}, but also {ten[k]}"
+                raise InputError(text)
+            ten[k] = values[k]
     return out
-
-
-def _require_agreement(before: float, value: npt.ArrayLike, what: Any) -> float:
-    if not np.isnan(before) and before != value:
-        raise InputError(f"known {what} is {float(np.asarray(value))}, but also {before}")
-    return float(np.asarray(value))
 
 
 def body_index(robot: Robot, name: Any) -> int:

@@ -12,8 +12,7 @@ from feasid.identification.regression.triangle import Reduced
 from feasid.parameters.feasibility.constraints.units import Units
 
 STRONG = 1e3
-FEW = 60
-"""Samples of a log that determines little by itself."""
+FEW = 60  # samples of a log that determines little by itself
 
 
 @pytest.fixture(scope="module")
@@ -94,19 +93,13 @@ def test_what_a_robot_does_not_have_is_marginalised(robot):
     np.testing.assert_allclose(np.linalg.solve(A, b), mean)
 
 
-@pytest.mark.parametrize("damage", ["shape", "nan", "indefinite", "asymmetric"])
-def test_what_is_no_covariance_is_refused(damage):
-    names, matrix = (("a", "m"), ("b", "m")), np.eye(2)
-    if damage == "shape":
-        matrix = np.eye(3)
-    elif damage == "nan":
-        matrix[0, 0] = np.nan
-    elif damage == "indefinite":
-        matrix[0, 1] = matrix[1, 0] = 2.0
-    else:
-        matrix[0, 1] = 0.5
+@pytest.mark.parametrize(
+    "matrix", [np.eye(3), [[np.nan, 0], [0, 1]], [[1, 2], [2, 1]], [[1, 0.5], [0, 1]]],
+    ids=["shape", "nan", "indefinite", "asymmetric"],
+)  # fmt: skip
+def test_what_is_no_covariance_is_refused(matrix):
     with pytest.raises(InputError):
-        feasid.GaussianPrior(names, np.ones(2), matrix)
+        feasid.GaussianPrior((("a", "m"), ("b", "m")), np.ones(2), np.array(matrix))
 
 
 def test_a_fit_without_a_prior_is_none(robot):

@@ -84,8 +84,8 @@ def optimum(fit, form, level=LEVEL):
     residual, unit = fit.residual, fit.optimum.problem.units.parameters
     x = cp.Variable(len(unit))
     delta = cp.multiply(unit, x)
-    A = (residual.r @ fit.base.K) * unit
-    rules = [cp.norm(A @ x - residual.rho) <= np.sqrt(residual.budget(level))]
+    A = residual.equations.A * unit
+    rules = [cp.norm(A @ x - residual.equations.rho) <= np.sqrt(residual.budget(level))]
     for columns in fit.robot.inertial_columns:
         size = unit[columns[9]] * np.diag([unit[columns[0]] / unit[columns[9]]] * 3 + [1.0])
         root = np.linalg.inv(np.sqrt(size))
@@ -127,7 +127,7 @@ def test_models_at_the_ends_exist_and_fit(fit, found):
     for span in found[::4]:
         for model in span.models:
             assert not fit.feasible.violations(model)
-            error = fit.residual.r @ (fit.base.K @ model) - fit.residual.rho
+            error = fit.residual.equations.A @ model - fit.residual.equations.rho
             assert error @ error <= found.budget
             # What is reached may be past an end by the rounding of its printing, never more.
             value = linear_form(fit.base, span.name)[1] @ model

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,6 +49,7 @@ from feasid.parameters.feasibility.constraints.sets import FeasibleSet, feasible
 from feasid.parameters.feasibility.reference import feasible_start
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
+from feasid.robot.inertia import SYMBOLS, UNITS
 from feasid.robot.known import Weighed, exact_values, weighed_parameters
 
 WEIGHT_FLOOR = 1e-3
@@ -87,14 +87,17 @@ class Estimator:
     slack: float = 0.0  #: without a prior: share of the residual given for a closer model
     solver: Any = None
     limits: Mapping[str, Any] = field(default_factory=dict)  #: options that make `feasible`
+    weighed: tuple[Weighed, ...] = ()  #: parameters with a standard error, which are data
 
     @classmethod
     def from_options(cls, base: BaseParameters, options: Mapping[str, Any]) -> Estimator:
         """The estimator of these `feasid.options.tables.FitOptions`."""
         limits = dict(select_options(SetOptions, options))
         prior, robot = priors.find_prior(options["prior"]), base.robot
-        feasible = _exact_set(robot, limits)
-        _check_weighed(weighed_parameters(robot, limits["known"]), feasible, prior)
+        weighed = weighed_parameters(robot, limits["known"])
+        limits["known"] = exact_values(limits["known"])
+        feasible = feasible_set(robot, **limits)
+        _check_weighed(weighed, feasible, prior, robot)
         reference = options["reference"]
         if reference is not None:
             reference = np.asarray(reference, dtype=np.float64)
@@ -119,6 +122,7 @@ class Estimator:
             slack=options["slack"],
             solver=options["solver"],
             limits=limits,
+            weighed=weighed,
         )
 
     # -- clones --------------------------------------------------------------------------------
@@ -129,7 +133,7 @@ class Estimator:
         values = _reference_values(base.robot, self.reference)
         every = plausible_bounds(base.robot, values) if named else ()
         bounds = tuple(b for b in every if (b.body, b.kind) in named)
-        feasible = _exact_set(base.robot, self.limits)
+        feasible = feasible_set(base.robot, **self.limits)
         return replace(self, base=base, feasible=feasible, bounds=bounds)
 
     def keep(self, estimate: Estimate) -> Estimator:
@@ -160,11 +164,6 @@ class Estimator:
     def plausible_set(self) -> FeasibleSet:
         """The feasible set within the plausible bounds that were kept."""
         return with_bounds(self.feasible, self.bounds)
-
-    @cached_property
-    def weighed(self) -> tuple[Weighed, ...]:
-        """Parameters of the robot that were weighed."""
-        return weighed_parameters(self.base.robot, self.limits.get("known"))
 
     def problem(self, equations: Reduced) -> EstimationProblem:
         """Objective and constraints for these equations; nobody else builds one."""
@@ -230,21 +229,22 @@ class Estimator:
         """
         if not self.weighed:
             return []
-        exact = {**self.limits, "known": exact_values(self.limits["known"])}
-        alone, notes = replace(self, limits=exact).fit(equations), []
+        alone, notes = replace(self, weighed=()).fit(equations), []
         for w in self.weighed:
+            column = w.column(self.base.robot)
+            unit = UNITS[SYMBOLS.index(w.name.rpartition(".")[2])]
             numbers = {"parameter": w.name, "value": w.value, "deviation": w.deviation}
-            measured = f"{with_deviation(w.value, w.deviation)} {w.unit}"
-            value, deviation = estimate.value_and_deviation(w.column)
-            text = f"weighed, {measured}, fitted {with_deviation(value, deviation)} {w.unit}"
+            measured = f"{with_deviation(w.value, w.deviation)} {unit}"
+            value, deviation = estimate.value_and_deviation(column)
+            text = f"weighed, {measured}, fitted {with_deviation(value, deviation)} {unit}"
             notes.append(Note(f"{w.name}: {text}", "weighed", **numbers, fitted=value))
-            value, deviation = alone.value_and_deviation(w.column)
-            deviation = float(np.hypot(deviation, np.linalg.norm(estimate.systematic[w.column])))
+            value, deviation = alone.value_and_deviation(column)
+            deviation = float(np.hypot(deviation, np.linalg.norm(estimate.systematic[column])))
             apart = abs(w.value - value) / float(np.hypot(w.deviation, deviation))
             if apart > CONTRADICTED:
                 text = (
                     f"{w.name} was weighed as {measured}; without that the fit has "
-                    f"{with_deviation(value, deviation)} {w.unit}, {apart:.1f} joint deviations "
+                    f"{with_deviation(value, deviation)} {unit}, {apart:.1f} joint deviations "
                     "away: check the unit, whether all that moves with the body was on the scale, "
                     "and the scale of the torques"
                 )
@@ -349,25 +349,20 @@ class Estimator:
     ) -> tuple[float, float, tuple[tuple[float, float], ...]]:
         """The prior's weight, the one of the largest evidence, and the curve it was read from."""
         assert self.prior is not None
-        number = isinstance(self.prior_weight, int | float)
-        fixed_weight = float(self.prior_weight) if number else None  # type: ignore[arg-type]
         minimum, problem, _ = minimiser.solve(*triangle[:2], NEARBY)
         known = self.prior.evidence(problem, minimum.delta)
         if known is None:
-            if fixed_weight is None and self.prior_weight is None:
-                fixed_weight = self.prior.weight
-            if fixed_weight is None:
+            weight = self.prior.weight if self.prior_weight is None else self.prior_weight
+            if not isinstance(weight, int | float):
                 raise InputError(
                     f"prior={self.prior.name!r} needs a number as prior_weight (the evidence of "
                     "this prior is not known)"
                 )
-            return fixed_weight, fixed_weight, ()
-        evidence_weight, curve = known
-        if self.prior_weight == "evidence":
-            return evidence_weight, evidence_weight, curve
-        if fixed_weight is None:
-            fixed_weight = self.prior.clip_weight(evidence_weight)
-        return fixed_weight, evidence_weight, curve
+            return float(weight), float(weight), ()
+        best, curve = known
+        if isinstance(self.prior_weight, int | float):
+            return float(self.prior_weight), best, curve
+        return best if self.prior_weight else self.prior.clip_weight(best), best, curve
 
     def _without_prior(self, equations: Reduced) -> Estimate:
         """Feasible least squares, Sousa and Cortesao (2014) eq. (64)-(75), and its slack."""
@@ -445,23 +440,18 @@ def _reference_values(robot: Robot, reference: Array | None) -> Array:
     return values
 
 
-def _exact_set(robot: Robot, limits: Mapping[str, Any]) -> FeasibleSet:
-    """The feasible set of these options; parameters that were weighed are data."""
-    return feasible_set(robot, **{**limits, "known": exact_values(limits.get("known"))})
-
-
 def _check_weighed(
-    weighed: Sequence[Weighed], feasible: FeasibleSet, prior: priors.Prior | None
+    weighed: Sequence[Weighed], feasible: FeasibleSet, prior: priors.Prior | None, robot: Robot
 ) -> None:
     """Raise InputError where a parameter was weighed in vain, or would count twice."""
     T = Elimination.from_equalities(feasible).T
     for w in weighed:
-        numbers, wrong = (w.name, w.value, w.deviation), ""
+        wrong = ""
         if prior is None:
             wrong = "needs a prior: leave out prior=None, or the standard error"
-        elif not T[w.column].any():
+        elif not T[w.column(robot)].any():
             wrong = "is fixed by other values that are known, tied or zero: leave out one of them"
-        elif isinstance(prior, priors.GaussianPrior) and numbers in prior.weighed:
+        elif isinstance(prior, priors.GaussianPrior) and w in prior.weighed:
             wrong = "was weighed for the prior, and would count twice: leave it out"
         if wrong:
             text = f"known {w.name} = ({w.value:g}, {w.deviation:g}), with a standard error, "

@@ -22,6 +22,7 @@ from feasid.core.errors import InputError, did_you_mean
 from feasid.identification.estimation.newton import EntropicProblem
 from feasid.parameters.feasibility.constraints.units import Units
 from feasid.robot.description import Robot
+from feasid.robot.known import Weighed
 
 WEIGHT = 3.0
 """Weight before the evidence is computed: in simulation the evidence is largest at 3 to 10, and
@@ -215,8 +216,7 @@ class GaussianPrior(Prior):
     parameters: tuple[tuple[str, str], ...]
     mean: Array  #: Shape (k,): SI units.
     matrix: Array  #: Shape (k, k): covariance, positive semidefinite.
-    #: (name, value, deviation) of those that were weighed for the earlier fit.
-    weighed: tuple[tuple[str, float, float], ...] = ()
+    weighed: tuple[Weighed, ...] = ()  #: Those that were weighed for the earlier fit.
     name = "gaussian"
     weight = 1.0
 
@@ -251,8 +251,8 @@ class GaussianPrior(Prior):
         covariance = getattr(getattr(fit, "estimate", None), "covariance", None)
         if covariance is None:
             raise InputError("only a fit with a prior has a covariance of all its parameters")
-        weighed = tuple((w.name, w.value, w.deviation) for w in fit.estimator.weighed)
-        return cls(tuple(fit.robot.parameter_names), fit.delta, covariance, weighed)
+        names = tuple(fit.robot.parameter_names)
+        return cls(names, fit.delta, covariance, fit.estimator.weighed)
 
     def rows(
         self, robot: Robot, reference: Array, units: Units, weight: float

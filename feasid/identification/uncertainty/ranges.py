@@ -22,7 +22,7 @@ from scipy.stats import chi2
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
-from feasid.core.errors import InputError, SolverError, did_you_mean
+from feasid.core.errors import InputError, did_you_mean
 from feasid.core.notes import Note
 from feasid.core.progress import step
 from feasid.core.threads import one_thread
@@ -95,8 +95,7 @@ class ResidualRegion:
         feasible, start = self.feasible, self.best
         notes: tuple[Note, ...] = ()
         if plausible and len(self.plausible_set.constraints) > len(self.feasible.constraints):
-            every = self.equations.base
-            optimum = feasible_least_squares(R, rho, every, self.plausible_set).delta
+            optimum = feasible_least_squares(R, rho, self.equations.base, self.plausible_set).delta
             if self.squared_residual(optimum) < budget:
                 feasible, start = self.plausible_set, optimum
             else:
@@ -254,7 +253,7 @@ def find_ranges(
     with step("computing ranges") as advance:
         for name, form in forms:
             advance(len(items), len(forms))
-            ends = low, high = _find_end(region, -form, delta), _find_end(region, form, delta)
+            ends = low, high = region.find_end(-form, delta), region.find_end(form, delta)
             marks = _dominant_mark(low), _dominant_mark(high)
             lower, upper = (np.inf if mark in WITHOUT_END else end.proof.bound
                             for end, mark in zip(ends, marks, strict=True))  # fmt: skip
@@ -283,14 +282,6 @@ def systematic_notes(structure: Sequence[Structure], joints: Sequence[str]) -> t
     named = ", ".join(f"{j} ({100 * share:.0f} %)" for j, share in shares.items())
     text = f"{excluded}; the motion predicts most of the residual of {named} (fit.selection)"
     return (Note(text, "systematic"),)
-
-
-def _find_end(region: Region, form: Array, delta: Array) -> FormBound:
-    """The ends of a form; infinite if no proof was found."""
-    try:
-        return region.largest_value(form, delta)
-    except SolverError:
-        return region.end_without_proof(form, delta)
 
 
 def _dominant_mark(end: FormBound) -> str:

@@ -67,7 +67,7 @@ def with_weighed(
     """
     if not weighed:
         return base, R, rho
-    rows = np.eye(base.robot.size)[[w.column for w in weighed]]
+    rows = np.eye(base.robot.size)[[w.column(base.robot) for w in weighed]]
     values, deviations = np.array([(w.value, w.deviation) for w in weighed]).T
     every = ExtendedMap(base.robot, np.vstack([np.asarray(base.K, dtype=np.float64), rows]))
     return every, block_diag(R, np.diag(1 / deviations)), np.append(rho, values / deviations)

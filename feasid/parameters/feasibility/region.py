@@ -168,8 +168,10 @@ class Region:
         total = sum(out.values()) or 1.0
         return FormBound(proof, reached, {source: worth / total for source, worth in out.items()})
 
-    def end_without_proof(self, form: Array, model: Array) -> FormBound:
-        """An infinite end of a form (n,); `model` (n,) is one of the region."""
+    def find_end(self, form: Array, model: Array) -> FormBound:
+        """The largest value, infinite if no proof was found; `model` (n,) is one of the region."""
+        with suppress(SolverError):
+            return self.largest_value(form, model)
         end = RangeEnd(form, np.inf, [], DualPoint(self.prover.question, [], {}))
         return FormBound(end, model, {"proof": 1.0})
 

@@ -44,7 +44,7 @@ from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.results.archive.members import MODEL_KINDS, read_record, savable_options, write_record
 from feasid.robot.description import Robot
-from feasid.robot.known import weighed_parameters
+from feasid.robot.known import Weighed, exact_values
 
 FORMAT, VERSION = "feasid model", 9
 
@@ -96,10 +96,11 @@ class FitRecord:
     outside: tuple[str, ...] = field(default=())  #: constraints that no certificate covers
     comparison: LogComparison | None = None
     selected: tuple[EffectResult, ...] = ()  #: effects that the search tested
+    weighed: tuple[Weighed, ...] = ()
 
 
 KNOWN = MODEL_KINDS | kinds(
-    *(FitRecord, Noise, GaussianPrior, PlausibleBound, BoundsTest, Calibration),
+    *(FitRecord, Noise, GaussianPrior, Weighed, PlausibleBound, BoundsTest, Calibration),
     *(EffectAt, EffectResult, LogComparison, Difference, Servo, ServoFit, Structure),
     *(ComparedErrors, GravityComparison, FitEvidence, ErrorLaw),
 )
@@ -108,7 +109,7 @@ KNOWN = MODEL_KINDS | kinds(
 NUMBERS = ("gap", "row_deviation", "evidence_weight")
 """Plain numbers of an estimate."""
 
-OF_ESTIMATOR = ("reference", "weights", "slack")
+OF_ESTIMATOR = ("reference", "weights", "slack", "weighed")
 OF_ESTIMATE = ("bounds", "noise", "prior_weight", "evidence", "systematic", "inconsistent")
 OF_FIT = ("notes", "torque_shift", "calibration", "selected", "servo", "comparison")
 """Attributes that a record has by the same names."""
@@ -186,8 +187,8 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
     if broken := (*feasible.violations(record.delta), *feasible.violations(record.optimum)):
         raise DamagedError(f"its parameters break {', '.join(broken)}")
     limits = select_options(SetOptions, record.options)
-    weighed = weighed_parameters(robot, limits.get("known"))
-    every, r, rho = with_weighed(base, *record.triangle[:2], weighed)
+    limits["known"] = exact_values(limits.get("known"))
+    every, r, rho = with_weighed(base, *record.triangle[:2], record.weighed)
     units = problem_units(robot, feasible, r @ every.K, rho, torques=True)
     problem = LeastSquares(r, rho, every, feasible, units)
     estimate = Estimate(

@@ -258,16 +258,17 @@ def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd
     """
     import pandas as pd
 
-    every, r, _ = with_weighed(fit.base, *fit.triangle[:2], fit.estimator.weighed)
-    K, full = np.asarray(every.K, dtype=np.float64), fit.estimate.covariance
+    r, K = fit.triangle[0], np.asarray(fit.base.K, dtype=np.float64)
     forms = np.asarray(np.linalg.lstsq(K.T, rows.T, rcond=None)[0].T, dtype=np.float64)
     shows = np.linalg.norm(forms @ K - rows, axis=1) <= TOLD * np.linalg.norm(rows, axis=1)
     alone = np.where(shows, _data_variance(r, forms) * fit.estimate.row_deviation**2, np.inf)
+    if weighed := fit.estimator.weighed:
+        every, r, _ = with_weighed(fit.base, *fit.triangle[:2], weighed)
+        alone = _data_variance(r @ every.K, rows)
+    variance = np.einsum("ij,jk,ik->i", forms, fit.covariance, forms)
+    full = fit.estimate.covariance
     held = np.inf if full is None else np.einsum("ij,jk,ik->i", rows, full, rows)
-    of_base = forms[:, : fit.base.size]
-    variance = np.einsum("ij,jk,ik->i", of_base, fit.covariance, of_base)
-    shown = shows & ~forms[:, fit.base.size :].any(axis=1)
-    variance = np.where(shown, variance, held)
+    variance = np.where(shows, variance, held)
     value, error = rows @ fit.delta, np.sqrt(np.maximum(variance, 0.0))
     drives = np.isin(np.arange(rows.shape[1]), np.ravel(fit.robot.inertial_columns), invert=True)
     single = (np.count_nonzero(rows, axis=1) == 1) & rows[:, drives].any(axis=1)
@@ -280,8 +281,7 @@ def linear_form_table(fit: FittedModel, rows: Array, names: Sequence[str]) -> pd
         low = np.where(of_log, value / factor, value - spread)
         high = np.where(of_log, value * factor, value + spread)
     source = np.where(variance >= PRIOR_SHARE * alone, "data", "prior")
-    scales = np.eye(rows.shape[1])[[w.column for w in fit.estimator.weighed]]
-    source = np.where((rows[:, None] == scales).all(axis=2).any(axis=1), "weighed", source)
+    source = np.where([n in {w.name for w in weighed} for n in names], "weighed", source)
     source = np.where(single & (np.abs(value) <= AT_BOUND * error), "bound", source)
     # Masses, moments of inertia, and terms that dissipate cannot be negative.
     signed = np.ones(rows.shape[1], dtype=bool)
