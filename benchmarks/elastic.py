@@ -124,8 +124,13 @@ class Arm:
             "</mujoco>"
         )
 
-    def move(self, rng: np.random.Generator) -> tuple[pd.DataFrame, Array]:
-        """A log of a random motion, and the true state of each row."""
+    def move(
+        self, rng: np.random.Generator, *, sensors: bool = False
+    ) -> tuple[pd.DataFrame, Array]:
+        """A log of a random motion, and the true state of each row.
+
+        `sensors`: with the torques of the springs, whose noise is as large as that of the motors'.
+        """
         n = len(self.links)
         model = mujoco.MjModel.from_xml_string(self.mjcf())
         data = mujoco.MjData(model)
@@ -158,6 +163,11 @@ class Arm:
         if self.elastic:
             log |= {f"theta_j{k + 1}": read[:, n + k] for k in range(n)}
         log |= {f"tau_j{k + 1}": (tau + noise)[:, k] for k in np.flatnonzero(self.driven)}
+        if sensors:
+            q, theta, dq, dtheta = np.split(states[:, : 4 * n], 4, axis=1)
+            spring = self.terms["k"] * (theta - q) + self.terms["d"] * (dtheta - dq)
+            spring += NOISE * np.abs(spring).max(axis=0) * rng.normal(size=spring.shape)
+            log |= {f"sensor_j{k + 1}": spring[:, k] for k in range(n)}
         return pd.DataFrame(log), states
 
     def miss(self, log: pd.DataFrame, states: Array, written: str | None) -> float:
@@ -228,10 +238,114 @@ def judge(arm: Arm, rng: np.random.Generator, folder: Path) -> dict[str, object]
     return row
 
 
+GAIN = 1.05  #: By which the sensor of one joint is too large in one of the fits.
+
+
+def judge_sensors(arm: Arm, rng: np.random.Generator, folder: Path) -> dict[str, object]:
+    """Fits of one arm with torque sensors: all columns, and some of them, as robots log them."""
+    log, other = (arm.move(rng, sensors=True)[0] for _ in range(2))
+    names = [f"j{k + 1}" for k in range(len(arm.links))]
+    description = folder / "described.xml"
+    description.write_text(arm.mjcf(described=True), encoding="utf-8")
+    robot = feasid.load_robot(description)
+
+    def without(kind: str) -> pd.DataFrame:
+        return log.drop(columns=[c for c in log if c.startswith(kind)])
+
+    def terms(fit: feasid.Fit, name: str, symbol: str) -> tuple[Array, Array]:
+        labels = [*fit.robot.parameter_names]
+        places = [labels.index((f"{j}_{name}", symbol)) for j in names]
+        return fit.robot.values[places], np.sqrt(np.diag(fit.estimate.covariance)[places])
+
+    k, row = arm.terms["k"], {"joints": len(names)}
+    both, alone = (feasid.fit(x, robot, elastic=names) for x in (log, without("sensor_")))
+    motorless = feasid.fit(without("tau_"), robot, elastic=names)
+    for label, fit in (("sensor", both), ("no sensor", alone), ("no motor torque", motorless)):
+        value, deviation = terms(fit, "spring", "k")
+        row[f"{label}: off"] = np.abs(value / k - 1)
+        row[f"{label}: z"] = (value - k) / deviation
+        row[f"{label}: deviation"] = deviation / k
+    row["verdict"], row["error"] = both.quality.level, float(both.errors(other)["all"])
+    wrong = str(rng.choice(names))
+    scaled = log.assign(**{f"sensor_{wrong}": GAIN * log[f"sensor_{wrong}"]})
+    gains = [e for e in feasid.fit(scaled, robot, elastic=names).calibration.confirmed
+             if e.at.kind == "gain"]  # fmt: skip
+    row["gain"] = [(e.joint, e.value[0], e.deviation[0]) for e in gains]
+    off = [abs(e.value[0] - np.log(GAIN)) < 0.02 for e in gains if e.joint == f"{wrong}_sensor"]
+    row["gain told"] = bool(off and off[0])
+    motor = without("q_")
+    try:
+        feasid.fit(motor, robot, elastic=names)
+        row["motor only"] = "fitted"
+    except LogError as refusal:
+        row["motor only"] = "refused" if "leave it out of elastic" in str(refusal) else "unclear"
+    # The two ways that the refusal names: with the stiffness, and as a rigid robot.
+    links = {f"q_{j}": log[f"theta_{j}"] - log[f"sensor_{j}"] / k[i] for i, j in enumerate(names)}
+    known = feasid.fit(motor.assign(**links), robot, elastic=names)
+    row["inertia of motors"] = np.abs(terms(known, "motor", "Ia")[0] / arm.terms["J"] - 1)
+    columns = {"q": "theta_{}", "tau": "sensor_{}"}
+    rigid = feasid.fit(motor, robot, columns=columns)
+    row["rigid: error"] = float(rigid.errors(other, columns=columns)["all"])
+    row["known: error"] = float(known.errors(other)["all"])
+    shown = rigid.selection.query("effect == 'elastic' and value == value")
+    at = [names.index(j) for j in shown["joint"]]
+    row["compliance: off"] = np.abs(shown["value"].to_numpy() * k[at] - 1)
+    return row
+
+
+def sensor_table(rows: list[dict[str, object]]) -> list[str]:
+    """Lines of the table of arms with torque sensors."""
+    labels = "no sensor", "sensor", "no motor torque"
+    cells: dict[str, list[str]] = {"median, worst joint": [], "within": [], "deviation": []}
+    for label in labels:
+        off, z, deviation = (np.concatenate([r[f"{label}: {x}"] for r in rows])
+                             for x in ("off", "z", "deviation"))  # fmt: skip
+        cells["median, worst joint"].append(f"{np.median(off):.3%}, {off.max():.3%}")
+        inside = (f"{np.mean(np.abs(z) <= n):.0%}" for n in (2, 3))
+        cells["within"].append(", ".join(inside))
+        cells["deviation"].append(f"{np.median(deviation):.3%}")
+    texts = {
+        "stiffness is off by, median, worst joint": cells["median, worst joint"],
+        "within 2, 3 standard errors": cells["within"],
+        "standard error of the stiffness, median": cells["deviation"],
+    }
+    joints = np.concatenate([r["inertia of motors"] for r in rows])
+    compliance = np.concatenate([r["compliance: off"] for r in rows])
+    error, known, rigid = (np.array([r[x] for r in rows])
+                           for x in ("error", "known: error", "rigid: error"))  # fmt: skip
+    told, refused = (sum(r["gain told"] for r in rows),
+                     sum(r["motor only"] == "refused" for r in rows))  # fmt: skip
+    seen = f"{len(compliance)} of {len(joints)}"
+    seen += f", off by {np.median(compliance):.0%}, {compliance.max():.0%}" * bool(len(compliance))
+    return [
+        "",
+        f"{len(rows)} arms of {len(joints)} joints with torque sensors of the same noise:",
+        "",
+        "| columns | `q`, `theta`, `tau` | and `sensor` | `q`, `theta`, `sensor` |",
+        "|---|---|---|---|",
+        *(f"| {text} | {' | '.join(row)} |" for text, row in texts.items()),
+        "",
+        "| | |",
+        "|---|---|",
+        f"| verdicts with all columns | {', '.join(sorted({str(r['verdict']) for r in rows}))} |",
+        f"| torque error on another motion, median, worst | {np.median(error):.2%}, "
+        f"{error.max():.2%} |",
+        f"| a sensor that is {GAIN - 1:.0%} too large is named, to 2 % | {told} of {len(rows)} |",
+        f"| a log without `q` raises an error | {refused} of {len(rows)} |",
+        f"| with `q` by the true stiffness: inertia of motors is off by, median, worst | "
+        f"{np.median(joints):.2%}, {joints.max():.2%} |",
+        f"| torque error on another motion, median, worst | {np.median(known):.2%}, "
+        f"{known.max():.2%} |",
+        f"| rigid, with the torque of the sensor: the same | {np.median(rigid):.2%}, "
+        f"{rigid.max():.2%} |",
+        f"| joints whose 1 / k its `fit.selection` has | {seen} |",
+    ]
+
+
 def main() -> None:
     """Judge arms of both kinds and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--arms", type=int, default=12)
+    parser.add_argument("--arms", type=int, default=12, help="of each of three kinds")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
@@ -244,6 +358,11 @@ def main() -> None:
                 row = {"elastic": elastic, **judge(arm, rng, Path(folder))}
                 rows.append(row)
                 print(row, flush=True)
+        sensed = []
+        for _ in range(arguments.arms):
+            arm = Arm.draw(rng, int(rng.integers(2, 8)), elastic=True)
+            sensed.append(judge_sensors(arm, rng, Path(folder)))
+            print(sensed[-1], flush=True)
     springs = [r for r in rows if r["elastic"]]
     passive = [r for r in rows if not r["elastic"]]
     off = np.concatenate([r["stiffness"] for r in springs])
@@ -272,7 +391,7 @@ def main() -> None:
             cells.append(f"{form.format(np.median(values))}, {form.format(values.max())}")
         lines.append(f"| {text}, median, worst | {cells[0]} | {cells[1]} |")
     levels = [", ".join(sorted({str(r["verdict"]) for r in part})) for part in (springs, passive)]
-    lines.append(f"| verdicts | {levels[0]} | {levels[1]} |")
+    lines += [f"| verdicts | {levels[0]} | {levels[1]} |", *sensor_table(sensed)]
     text = "\n".join(lines)
     print(text)
     if arguments.write:

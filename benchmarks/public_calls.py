@@ -493,6 +493,9 @@ def calls(s):
         "Robot.with_loops": lambda: call(r.with_loops, loops=()),
         "Robot.with_transition": lambda: call(r.with_transition, speed=0.1),
         "Robot.with_elastic_joints": lambda: call(r.with_elastic_joints, joints=["shoulder"]),
+        "Robot.with_torque_sensors": lambda: call(
+            r.with_elastic_joints(["shoulder"]).with_torque_sensors, joints=["shoulder"]
+        ),
         "Robot.with_passive_joints": lambda: call(r.with_passive_joints, joints=["shoulder"]),
         "Robot.with_values": lambda: call(r.with_values, parameters=np.zeros(r.size)),
         "Trajectory.at": lambda: call(s.motion.at, t=[0.1]),

@@ -179,6 +179,7 @@ ROBOTS = [
     ("every joint is passive", lambda s: s.robot.with_passive_joints(s.robot.joints)),
     ("joint 'slide' is passive, elastic", lambda s: s.robot.with_passive_joints(["slide"])
      .with_elastic_joints(["slide"])),
+    ("joint 'slide' is not elastic", lambda s: s.robot.with_torque_sensors(["slide"])),
     ("joint 'slide' has no motor", lambda s: f.ComputedTorque(
         s.full.with_passive_joints(["slide"]))),
     ("locking joint '.*' leaves no moving", lambda s: s.robot.locked(

@@ -23,7 +23,7 @@ from feasid.options.complete import complete_options, select_options
 from feasid.options.tables import FitOptions, LogOptions
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
-from feasid.robot.formats.fit_robot import resolve_robot, with_drive_options, with_fit_terms
+from feasid.robot.formats.fit_robot import with_fit_terms
 from feasid.robot.joint_terms import SEARCHED
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class FitRequest:
         )
         find_prior(with_defaults["prior"])  # before a log is read for nothing
         logs = reduce.open_sources(data)
-        described = with_drive_options(resolve_robot(data, robot), with_defaults)
+        described = reduce.robot_of_logs(data, logs, robot, with_defaults)
         return cls(logs, described, options, with_defaults)
 
     def reading_commands(self) -> FitRequest:

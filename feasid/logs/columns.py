@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 UNMEASURED: Any = object()
-"""In place of a column: the torque of a joint that was not measured, and reads as zero."""
+"""In place of a column that reads as zero: the torque of a joint that was not measured, and the
+position of a torque sensor."""
 
 CONTROL = "ctrl"
 """Kind of the columns of controls of MuJoCo's actuators, in a log without torques."""
@@ -108,6 +109,9 @@ def find_columns(
             column, by_number = find_column(df, prefix, robot, name, mapping)
             numbered |= by_number
             matches[kind].append(column)
+        if kind != "tau" and matches[kind].count(None) < len(names):
+            for sensor in robot.sensors.values():  # which does not move
+                matches[kind][names.index(sensor)] = UNMEASURED
     _refuse_absent_joints(df, names, matches, effort if torque else "")
     time = mapping.get("t", time_column(df))
     run = mapping.get("run", "run" if "run" in df.columns else None)
@@ -186,6 +190,9 @@ MOTOR_KINDS = {"theta": "q", "dtheta": "dq", "ddtheta": "ddq", "tau": "tau",
 """Kinds of the motor's columns ``<kind>_<joint>`` of an elastic joint, and what each is to the
 motor's own coordinate; a joint's temperature is that of its motor, too."""
 
+SENSOR = "sensor"
+"""Kind of the columns of torques behind the gears of elastic joints."""
+
 
 def check_column_mapping(
     df: pd.DataFrame, robot: Robot, columns: Mapping[str, Any]
@@ -196,8 +203,9 @@ def check_column_mapping(
     such a motor.
     """
     names = _numbered_coordinates(robot)
-    of_motors = [kind for kind in MOTOR_KINDS if "theta" in kind and robot.elastic]
-    kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE, *of_motors)
+    of_motors = [kind for kind in MOTOR_KINDS if "theta" in kind]
+    of_springs = (*of_motors, SENSOR) if robot.elastic else ()
+    kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE, *of_springs)
     every = robot.coordinates
     known = ["t", "run", *kinds, *(f"{kind}_{name}" for kind in kinds for name in every)]
     numbered = [f"{kind}_{k + 1}" for kind in kinds for k in range(len(names))]
@@ -238,20 +246,44 @@ def check_column_mapping(
                 column=column,
             )
         mapping[key] = column
+    return _columns_of_springs(df, robot, mapping) | mapping
+
+
+def _columns_of_springs(
+    df: pd.DataFrame, robot: Robot, mapping: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Columns of the motors and torque sensors of elastic joints, by their own coordinates."""
+    out: dict[str, Any] = {}
+    kinds, names = ("q", SENSOR, *MOTOR_KINDS), _numbered_coordinates(robot)
+    known = {find_column(df, SENSOR, robot, name, mapping)[0] for name in names}
+    free = [c for c in map(str, df.columns) if c.startswith("sens") and c not in known]
     for joint, motor in robot.elastic.items():
+        column = {kind: find_column(df, kind, robot, joint, mapping)[0] for kind in kinds}
         for theirs, kind in MOTOR_KINDS.items():
-            column, _ = find_column(df, theirs, robot, joint, mapping)
-            if column is not None and f"{kind}_{motor}" not in df.columns:
-                mapping.setdefault(f"{kind}_{motor}", column)
-        if f"q_{motor}" not in {*mapping, *df.columns}:
+            if column[theirs] is not None and f"{kind}_{motor}" not in df.columns:
+                out.setdefault(f"{kind}_{motor}", column[theirs])
+        key = f"{SENSOR}_{joint}"
+        if column[SENSOR] is None and (close := get_close_matches(key, free, n=1)):
             raise LogError(
-                f"joint {joint!r} is elastic, and the log has no position of its motor, "
-                f"theta_{joint}, besides that of its link, q_{joint}. From one encoder the "
-                "stiffness of the spring cannot be known: log both, or fit the joint as rigid",
-                joint=joint,
-                column=f"theta_{joint}",
+                f"column {close[0]!r} has nearly the name {key!r} of a torque sensor behind the "
+                f"gear: rename it, or map it with columns={{{key!r}: {close[0]!r}}}",
+                column=close[0],
             )
-    return mapping
+        out[f"tau_{joint}_sensor"] = column[SENSOR]
+        lacks_motor = f"q_{motor}" not in {*mapping, *out, *df.columns}
+        if lacks_motor or (column["q"] is None and column[SENSOR] is not None):
+            side, place = ("motor", f"theta_{joint}") if lacks_motor else ("link", f"q_{joint}")
+            swap = f", columns={{'q_{joint}': 'theta_{joint}', 'tau_{joint}': {key!r}}}"
+            raise LogError(
+                f"joint {joint!r} is elastic, and the log has no position of its {side}, {place}. "
+                "From one encoder the stiffness of the spring cannot be known: log both, or fit "
+                f"the joint as rigid (leave it out of elastic{'' if lacks_motor else swap}). With "
+                f"a stiffness k that is known and the torque of a sensor behind the gear, {key}, "
+                f"add the other position: theta_{joint} = q_{joint} + {key} / k",
+                joint=joint,
+                column=place,
+            )
+    return {key: column for key, column in out.items() if column is not None}
 
 
 def _match_all(columns: Collection[Any], pattern: str, names: Sequence[str]) -> dict[str, str]:
@@ -292,9 +324,9 @@ def find_column(
 
 
 def _numbered_coordinates(robot: Robot) -> tuple[str, ...]:
-    """The coordinates that a log may number: those of the links, not of elastic joints' motors."""
-    motors = {*robot.elastic.values()}
-    return tuple(name for name in robot.coordinates if name not in motors)
+    """The coordinates that a log may number: those of links, not of motors behind springs."""
+    others = {*robot.elastic.values(), *robot.sensors.values()}
+    return tuple(name for name in robot.coordinates if name not in others)
 
 
 def _refuse_absent_joints(
@@ -304,7 +336,8 @@ def _refuse_absent_joints(
     absent = [
         n
         for k, n in enumerate(names)
-        if all(found[kind][k] in (None, UNMEASURED) for kind in si.KINDS)
+        if found["q"][k] is not UNMEASURED
+        and all(found[kind][k] in (None, UNMEASURED) for kind in si.KINDS)
     ]
     if not absent:
         return

@@ -31,9 +31,10 @@ from feasid.logs.raw import LARGEST, absurdly_large
 from feasid.logs.units import TEMPERATURE
 from feasid.options.complete import option_table
 from feasid.options.tables import FloatingOptions, LogOptions
-from feasid.robot.description import Robot, find_link
+from feasid.robot.description import Robot
 from feasid.robot.dynamics import floating
 from feasid.robot.dynamics.regressor import regressor
+from feasid.robot.layout import find_link
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -254,8 +254,9 @@ def _derivation_notes(raw: Signals, how: SignalProcessing, runs: Sequence[Run]) 
         origin = "measured velocities" if "dq" in raw.values else "positions"
         notes.append(Note(f"accelerations: central differences of the {origin}", "accelerations"))
     still = np.mean(np.concatenate([run.dq == 0 for run in runs]), axis=0)
-    shares = zip(raw.layout.coordinates, still, strict=True)
-    resting = [f"{joint} ({share:.0%})" for joint, share in shares if share >= 0.01]
+    moved = (column is not UNMEASURED for column in raw.layout.columns["q"])
+    shares = zip(raw.layout.coordinates, still, moved, strict=True)
+    resting = [f"{joint} ({share:.0%})" for joint, share, told in shares if told and share >= 0.01]
     if resting and how.cutoff is not None:
         text = f"at rest, velocity set to zero: {', '.join(resting)}"
         notes.append(Note(text, "rest", joints=resting))

@@ -311,6 +311,11 @@ def content_digest(log: Recording) -> str:
     return digest.hexdigest()
 
 
+def head_of(log: Recording, robot: Robot, topic: str | None = None) -> pd.DataFrame:
+    """The table of a log; of one that is longer than memory its first rows."""
+    return first_rows(log.source, robot.coordinates) if log.streamed else log.table(robot, topic)
+
+
 ABSENT, EMPTY = "no column", "an empty column"
 
 
@@ -327,7 +332,7 @@ def find_missing_torques(
     alone = robot.dof == len(robot.bodies) and not robot.couplings and not robot.loops
     if not alone or robot_floats(robot):
         return {}
-    df = first_rows(log.source, robot.coordinates) if log.streamed else log.table(robot, topic)
+    df = head_of(log, robot, topic)
     try:
         layout = find_columns(df, robot, columns, torque=False)
     except LogError:

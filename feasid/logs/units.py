@@ -149,8 +149,8 @@ def unit_in_name(name: Any, kind: str, joints: Collection[str]) -> str:
 
 def kind_of_name(name: str) -> str:
     """The kind that the words of a column's name say; empty where they say none, or two."""
-    if name.startswith("T_"):
-        return TEMPERATURE
+    if name.startswith(("T_", "sensor_")):
+        return TEMPERATURE if name[0] == "T" else "tau"
     words = words_of(name)
     first = next((k for k in UNITS if words[:1] == [k]), "")
     kinds = [kind for kind, known in NAMES_OF_KINDS.items() if {*words} & {*known}]

@@ -347,7 +347,8 @@ class Fit(Displayed, FittedModel):
 
         shared = bool(self.robot.elastic)
         delta = friction_as_files_hold(self.robot, self.residual, shared)
-        return Actuators.of_robot(self.robot, delta)
+        robot = self.robot.with_values(delta).without_torque_sensors()
+        return Actuators.of_robot(robot, robot.values)
 
     def verify(
         self,
@@ -414,7 +415,7 @@ class Fit(Displayed, FittedModel):
         """
         from feasid.results.codegen.c import export_c
 
-        return export_c(self.robot, path, **options)
+        return export_c(self.robot.without_torque_sensors(), path, **options)
 
     @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -253,6 +252,8 @@ class Robot(RobotLayout):
             )
         for joint in positions.keys() & self.elastic.keys():
             positions.setdefault(self.elastic[joint], positions[joint])  # its spring is slack
+            if joint in self.sensors:
+                positions.setdefault(self.sensors[joint], np.zeros(1))
         # Joints that follow held ones alone are held, too.
         couplings = self.couplings
         leading = {c.joint for c in couplings if c.factors}
@@ -344,6 +345,7 @@ class Robot(RobotLayout):
             mine = more.get(i, drive.features if drive is not None else ())
             # What a passive joint turns has no motor, whose inertia would be a drive's.
             here = tuple(s for s in symbols if s != "Ia" or body.joint not in self.passive)
+            here = ("fo",) if body.joint in self.sensors.values() else here
             if body.dof == 1 and (here or mine or (drive is not None and "k" in drive.symbols)):
                 drives.append(drive_with_terms(drive, body, here, mine))
         load = None
@@ -448,32 +450,81 @@ class Robot(RobotLayout):
 
     def without_elastic_joints(self) -> Robot:
         """The robot with rigid joints in place of elastic ones, their terms those of both sides."""
-        elastic = self.elastic
-        by_joint = {j: d for d in self.drives if len(d.coupling) == 1 for j in d.coupling}
-        drives = []
-        for drive in self.drives:
+        robot, elastic = self.without_torque_sensors(), self.elastic
+        single = [k for k, d in enumerate(robot.drives) if len(d.coupling) == 1]
+        places, drives = {j: k for k in single for j in robot.drives[k].coupling}, []
+        for k, drive in enumerate(robot.drives):
             if drive.coupling.keys() & {*elastic.values()}:
                 continue
             (joint, *others) = drive.coupling
             if joint in elastic and not others:
-                sides = by_joint[elastic[joint]], drive
-                terms: dict[str, float] = {}
-                for side in sides:
-                    for k, symbol in enumerate(side.symbols):
-                        value = np.nan if side.values is None else float(side.values[k])
-                        terms[symbol] = terms.get(symbol, 0.0) + value
-                values = np.array([*terms.values()])
+                motor = places[elastic[joint]]
+                sides = robot.drive_columns(motor), robot.drive_columns(k)
+                symbols = tuple({**sides[0], **sides[1]})
+                values = np.array([sum(robot.values[x[s]] for x in sides if s in x)
+                                   for s in symbols])  # fmt: skip
                 drive = replace(
-                    sides[0], name=drive.name, coupling=drive.coupling, symbols=(*terms,),
+                    robot.drives[motor], name=drive.name, coupling=drive.coupling, symbols=symbols,
                     values=values if np.isfinite(values).all() else None,
                 )  # fmt: skip
             drives.append(drive)
         return replace(
-            self,
-            bodies=tuple(b for b in self.bodies if b.joint not in elastic.values()),
+            robot,
+            bodies=tuple(b for b in robot.bodies if b.joint not in elastic.values()),
             drives=tuple(drives),
-            passive=tuple(joint for joint in self.passive if joint not in elastic),
+            passive=tuple(joint for joint in robot.passive if joint not in elastic),
         )
+
+    def with_torque_sensors(self, joints: Sequence[str]) -> Robot:
+        """Copy of the robot with a torque sensor between the spring and the link of these joints.
+
+        By the principle of virtual work it measures the torque along a cut through the joint,
+        coordinate ``<joint>_sensor``, which stays at zero: ``k (theta - q) + d (dtheta - dq)`` and
+        an offset ``<joint>_sensor.fo``. The equations of motor and link stay as they are.
+
+        Parameters
+        ----------
+        joints : sequence of str
+            Elastic ones.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        InputError
+            A joint is not elastic, or has a sensor already.
+
+        Examples
+        --------
+        >>> import feasid
+        >>> arm = feasid.Robot.from_dh([(0, 0, 0.3, 0), (1.57, 0.4, 0, 0)])
+        >>> arm.with_elastic_joints(["2"]).with_torque_sensors(["2"]).coordinates
+        ('2_sensor', '2_motor', '1', '2')
+        """
+        if bad := [j for j in joints if j not in self.elastic or j in self.sensors]:
+            raise InputError(
+                f"joint {bad[0]!r} is not elastic, or has a torque sensor already", joint=bad[0]
+            )
+        sensors, drives = [], [*self.drives]
+        for joint in joints:
+            motor, sensor = self.elastic[joint], f"{joint}_sensor"
+            body = self.bodies[self.joint_index(motor)]
+            sensors.append(replace(body, name=sensor, joint=sensor))
+            place = [[*d.coupling] for d in drives].index([joint, motor])
+            along = drives[place].coupling
+            drives[place] = replace(drives[place], coupling={**along, sensor: along[motor]})
+            drives.append(Drive(sensor, {sensor: 1.0}, ("fo",)))
+        return replace(self, bodies=(*sensors, *self.bodies), drives=tuple(drives))
+
+    def without_torque_sensors(self) -> Robot:
+        """The robot that moves: without coordinates of sensors, which have no mass."""
+        sensors = {*self.sensors.values()}
+        bodies = tuple(b for b in self.bodies if b.joint not in sensors)
+        ends = [({j: c for j, c in d.coupling.items() if j not in sensors}, d) for d in self.drives]
+        drives = tuple(replace(d, coupling=coupling) for coupling, d in ends if coupling)
+        return replace(self, bodies=bodies, drives=drives) if sensors else self
 
     def require_motors(self) -> None:
         """Raise `InputError` if a joint is passive: nothing can be asked of it."""
@@ -483,12 +534,6 @@ class Robot(RobotLayout):
                 "rigid robot, robot.without_elastic_joints(), or lock joints without a motor",
                 joint=self.passive[0],
             )
-
-    @cached_property
-    def elastic(self) -> dict[str, str]:
-        """The motor of each elastic joint, by the joint of the link."""
-        ends = [[*d.coupling] for d in self.drives if "k" in d.symbols and len(d.coupling) == 2]
-        return {link: motor for link, motor in ends if motor == f"{link}_motor"}
 
     def with_transition(self, speed: float) -> Robot:
         """Copy of the robot with Coulomb friction that changes sign over this speed.
@@ -539,23 +584,3 @@ def replace_values(robot: Robot, delta: Array) -> Robot:
         for k, drive in enumerate(robot.drives)
     )
     return replace(robot, bodies=tuple(bodies), drives=drives)
-
-
-def find_link(robot: Robot, name: str | None) -> tuple[int, Member]:
-    """Place of the body that a body's or link's name belongs to, and the link in it.
-
-    The default is the last body; unknown names are refused.
-    """
-    if name is None:
-        return len(robot.bodies) - 1, Member(robot.bodies[-1].name)
-    links = {
-        link.name: (k, link)
-        for k, body in enumerate(robot.bodies)
-        for link in (*body.members, Member(body.name))
-    }
-    if name not in links:
-        raise InputError(
-            f"robot {robot.name!r} has no moving body or link {name!r}{did_you_mean(name, links)}",
-            link=name,
-        )
-    return links[name]

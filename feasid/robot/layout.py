@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from feasid.core.arguments import Measured, checked_methods
 from feasid.core.arrays import Array, Mask
-from feasid.core.errors import InputError
+from feasid.core.errors import InputError, did_you_mean
 from feasid.robot import inertia
-from feasid.robot.bodies import Body
+from feasid.robot.bodies import Body, Member
 from feasid.robot.closure import Closure
 from feasid.robot.drives import Drive
 from feasid.robot.tree import KinematicTree
@@ -85,6 +85,23 @@ class RobotLayout(KinematicTree):
         pairs = zip(self.bodies, self.rows, strict=True)
         starts = [(body, place.get(rows.start)) for body, rows in pairs]
         return tuple((b, slice(k, k + b.dof)) for b, k in starts if k is not None)
+
+    @cached_property
+    def elastic(self) -> dict[str, str]:
+        """The motor of each elastic joint, by the joint of the link."""
+        ends = [[*d.coupling] for d in self.drives if "k" in d.symbols and len(d.coupling) > 1]
+        return {link: motor for link, motor, *_ in ends if motor == f"{link}_motor"}
+
+    @cached_property
+    def sensors(self) -> dict[str, str]:
+        """The coordinate of the torque sensor of elastic joints that have one, likewise."""
+        named = {link: f"{link}_sensor" for link in self.elastic}
+        return {link: sensor for link, sensor in named.items() if sensor in self.joints}
+
+    @cached_property
+    def moves(self) -> Mask:
+        """Which coordinates are not those of torque sensors, shape (dof,)."""
+        return ~np.isin(self.coordinates, [*self.sensors.values()])
 
     @property
     def constraint_texts(self) -> list[str]:
@@ -401,3 +418,23 @@ def random_configurations(
         f"the loops of robot {robot.name!r} close at too few configurations around the one in "
         "which they are assembled: its base parameters cannot be determined"
     )
+
+
+def find_link(robot: RobotLayout, name: str | None) -> tuple[int, Member]:
+    """Place of the body that a body's or link's name belongs to, and the link in it.
+
+    The default is the last body; unknown names are refused.
+    """
+    if name is None:
+        return len(robot.bodies) - 1, Member(robot.bodies[-1].name)
+    links = {
+        link.name: (k, link)
+        for k, body in enumerate(robot.bodies)
+        for link in (*body.members, Member(body.name))
+    }
+    if name not in links:
+        raise InputError(
+            f"robot {robot.name!r} has no moving body or link {name!r}{did_you_mean(name, links)}",
+            link=name,
+        )
+    return links[name]

@@ -12,16 +12,23 @@ STIFFNESS = 0.01  #: Largest relative error of a stiffness.
 EXACTLY = 5.0  #: Largest deviation of a link's equations over what they miss: 1.8, and was 17.
 
 
-def case(folder, seed, joints, elastic):
+def case(folder, seed, joints, elastic, sensors=False):
     rng = np.random.default_rng(seed)
     arm = Arm.draw(rng, joints, elastic)
     (folder / "arm.xml").write_text(arm.mjcf(described=True))
-    return arm, feasid.load_robot(folder / "arm.xml"), arm.move(rng)[0], arm.move(rng)[0]
+    logs = [arm.move(rng, sensors=sensors)[0] for _ in range(2)]
+    return arm, feasid.load_robot(folder / "arm.xml"), *logs
 
 
 @pytest.fixture(scope="module")
 def springs(tmp_path_factory):
     arm, robot, log, other = case(tmp_path_factory.mktemp("springs"), 3, 2, True)
+    return arm, robot, log, other, feasid.fit(log, robot, elastic=robot.joints)
+
+
+@pytest.fixture(scope="module")
+def sensors(tmp_path_factory):
+    arm, robot, log, other = case(tmp_path_factory.mktemp("sensors"), 4, 2, True, sensors=True)
     return arm, robot, log, other, feasid.fit(log, robot, elastic=robot.joints)
 
 
@@ -142,6 +149,64 @@ def test_a_load_is_weighed_behind_a_spring(springs):
     loaded = Arm(heavy, arm.terms, arm.driven, True).move(np.random.default_rng(8))[0]
     load = feasid.payload(loaded, fit)
     assert abs(load.mass - 1.0) < 4 * load.mass_std < 0.1
+
+
+def test_a_torque_sensor_has_an_equation_and_an_offset_of_its_own(sensors, springs):
+    arm, robot, log, other, fit = sensors
+    assert fit.robot.coordinates == (*fit.robot.sensors.values(), *fit.robot.elastic.values(),
+                                     *robot.joints)  # fmt: skip
+    assert not springs[-1].robot.sensors
+    k, deviation = stiffness(fit)
+    assert (np.abs(k - arm.terms["k"]) < 4 * deviation).all()
+    without = feasid.fit(log.drop(columns=["sensor_j1", "sensor_j2"]), robot, elastic=robot.joints)
+    assert (deviation < stiffness(without)[1]).all()
+    assert fit.quality.level == "good"
+    assert fit.errors(other)["j1_sensor"] < 0.02
+    shifted = feasid.fit(log.assign(sensor_j1=log["sensor_j1"] + 0.5), robot, elastic=robot.joints)
+    assert shifted.joint_terms.loc["j1_sensor", "fo"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_sensor_is_left_out_of_what_moves(sensors, tmp_path):
+    *_, other, fit = sensors
+    path = tmp_path / "fitted.xml"
+    fit.write(path)
+    assert feasid.load_robot(path).joints == fit.robot.without_torque_sensors().joints
+    errors = fit.verify(path, "mujoco", log=other)
+    assert errors["mujoco"]["all"] < 2 * errors["fit"]["all"]
+    assert (fit.simulate(other.drop(columns=["sensor_j1", "sensor_j2"])).rms[-1] < 2e-3).all()
+    assert [*fit.actuators().index] == [*feasid.load_robot(path).joints]
+    assert {"tau_j1_sensor"} <= {*fit.predict(other)}
+    assert not fit.robot.without_elastic_joints().sensors
+    fit.save(tmp_path / "sensors.feasid")
+    assert feasid.load(tmp_path / "sensors.feasid").robot.sensors == fit.robot.sensors
+
+
+def test_the_gain_of_a_sensor_is_told_by_the_motor(sensors):
+    arm, robot, log, _, _ = sensors
+    wrong = feasid.fit(log.assign(sensor_j1=1.1 * log["sensor_j1"]), robot, elastic=robot.joints)
+    (gain,) = (e for e in wrong.calibration.confirmed if e.at.kind == "gain")
+    assert gain.joint == "j1_sensor"
+    assert abs(gain.value[0] - np.log(1.1)) < 4 * gain.deviation[0] < 0.05
+    np.testing.assert_allclose(stiffness(wrong)[0], arm.terms["k"], rtol=STIFFNESS)
+
+
+def test_columns_of_sensors_are_found(sensors):
+    _, robot, log, _, fit = sensors
+    numbers = log.rename(columns=lambda c: c.replace("_j", "_"))
+    mapped = log.rename(columns=lambda c: c.replace("sensor_j", "gauge"))
+    milli = log.assign(sensor_j1=1e3 * log["sensor_j1"])
+    for same, options in (
+        (numbers, {}),
+        (mapped, {"columns": {"sensor": "gauge{}"}}),
+        (milli, {"units": {"tau_j1_sensor": "mNm"}}),
+        (milli.rename(columns={"sensor_j1": "sensor_j1_mNm"}), {}),
+    ):
+        again = feasid.fit(same, robot, elastic=robot.joints, **options)
+        np.testing.assert_allclose(stiffness(again)[0], stiffness(fit)[0], rtol=1e-6)
+    with pytest.raises(LogError, match="nearly the name 'sensor_j2'"):
+        feasid.fit(log.rename(columns={"sensor_j2": "sensr_j2"}), robot, elastic=robot.joints)
+    with pytest.raises(InputError, match="is not elastic"):
+        robot.with_torque_sensors(["j1"])
 
 
 def test_passive_joints_have_equations_and_no_torque(pendulum):

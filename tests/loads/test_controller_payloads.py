@@ -17,7 +17,7 @@ from feasid.applications.loads.controllers import CONVENTIONS, FRANKA_RATED_PAYL
 from feasid.applications.loads.payload import Payload
 from feasid.core.errors import InputError
 from feasid.robot import inertia
-from feasid.robot.description import find_link
+from feasid.robot.layout import find_link
 
 pin = pytest.importorskip("pinocchio")
 

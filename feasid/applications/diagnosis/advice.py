@@ -34,7 +34,12 @@ from feasid.identification.effects.log_findings import check_excitation
 from feasid.identification.effects.search import SIMPLE, EffectSearch
 from feasid.identification.effects.table import EFFECTS, EffectAt
 from feasid.identification.estimation.held_out import RULES
-from feasid.identification.regression.reduce import Log, complete_filter_options, open_sources
+from feasid.identification.regression.reduce import (
+    Log,
+    complete_filter_options,
+    open_sources,
+    robot_of_logs,
+)
 from feasid.logs.checks.findings import Diagnosis, Finding, sort_findings
 from feasid.logs.motion import Run, excluded_blocks
 from feasid.logs.recording import Recording
@@ -42,7 +47,6 @@ from feasid.options.complete import check_options, document_options, select_opti
 from feasid.options.tables import DiagnoseOptions, LogOptions
 from feasid.results.fit import Fit, fit
 from feasid.robot.description import Robot
-from feasid.robot.formats.fit_robot import resolve_robot, with_drive_options
 
 LOWER = 0.5
 """Share of the equations' cut-off that is tried where positions are coarse: the squared noise of
@@ -107,8 +111,8 @@ def diagnose(
         There is no robot, or an option does not exist.
     """
     asked = check_options(DiagnoseOptions, options, "diagnose")
-    robot = with_drive_options(resolve_robot(log, robot), asked)
     sources = open_sources(log)
+    robot = robot_of_logs(log, sources, robot, asked)
     if len(sources) > 1:
         return _diagnose_together([*map(Recording.from_source, sources)], robot, asked)
     recording = Recording.from_source(sources[0])

@@ -42,9 +42,10 @@ from feasid.parameters.feasibility.least_squares import FeasibleFit, feasible_le
 from feasid.parameters.identifiability.base import base_parameters, load_columns
 from feasid.results.fit import Fit, fit
 from feasid.robot.bodies import Body
-from feasid.robot.description import Robot, find_link
+from feasid.robot.description import Robot
 from feasid.robot.formats.fit_robot import resolve_robot
 from feasid.robot.inertia import change_frame, to_mass_com_inertia
+from feasid.robot.layout import find_link
 
 SURE = 3.0  #: A mass that is negative by so many of its standard deviations is rejected.
 

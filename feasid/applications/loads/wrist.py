@@ -54,11 +54,12 @@ from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
 from feasid.options.tables import LogOptions
-from feasid.robot.description import Robot, find_link
+from feasid.robot.description import Robot
 from feasid.robot.dynamics.kinematics import coordinate_map, nodes, propagate
 from feasid.robot.dynamics.newton_euler import WrenchRegressor
 from feasid.robot.formats.fit_robot import resolve_robot
 from feasid.robot.inertia import change_frame
+from feasid.robot.layout import find_link
 
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
 

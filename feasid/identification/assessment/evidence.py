@@ -208,7 +208,7 @@ def _from_rows(
     # Joints whose range in the log is small by itself or compared with others of their kind.
     reach, kinds = upper - lower, np.array(_sliding(robot))
     most = np.array([reach[kinds == k].max() for k in kinds])
-    still = reach <= np.maximum(SLIGHT * most, np.where(kinds, *STANDING))
+    still = robot.moves & (reach <= np.maximum(SLIGHT * most, np.where(kinds, *STANDING)))
     return {
         "seconds": rows.seconds,
         "period": rows.period,

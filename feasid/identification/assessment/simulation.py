@@ -357,7 +357,8 @@ def simulate(
     recording = Recording.from_source(log)
     log_option = {"delay": delay} if servo is None else {"servo": Servo(robot.coordinates)}
     reading = {**options, **log_option}
-    motion = recording.motion(robot, **reading)
+    driving = [*np.array(robot.coordinates)[robot.moves].tolist()]
+    motion = recording.motion(robot, torque=driving if robot.sensors else True, **reading)
     commands = None
     if servo is not None:
         asked = read_signals(recording, robot, **select_options(ReadOptions, reading)).values["tau"]
@@ -466,10 +467,11 @@ class SimulationWindows:
                 np.concatenate([commands, *[positions] * (many - 1)]),
                 np.concatenate([np.zeros_like(speeds), *[speeds] * (many - 1)]),
             )
-        simulated = ForwardModel(robot).roll_out(
-            np.tile(q0, (many, 1)),
-            np.tile(v0, (many, 1)),
-            np.concatenate(torques),
+        simulated, moves = np.zeros((many * len(q0), self.steps + 1, robot.dof)), robot.moves
+        simulated[..., moves] = ForwardModel(robot.without_torque_sensors()).roll_out(
+            np.tile(q0[:, moves], (many, 1)),
+            np.tile(v0[:, moves], (many, 1)),
+            np.concatenate(torques)[..., moves],
             self.step,
             feedback,
         )

@@ -125,10 +125,14 @@ def correctable_effects(setup: UncorrectedLog, widths: Mapping[str, float]) -> l
     if "zero" in widths:
         out += [EffectAt("zero", j) for j in turning]
     # The torque of a passive joint is known, not measured, and its equation, which is zero, is the
-    # better fulfilled the lighter all bodies are: it tells no gains of the others.
+    # better fulfilled the lighter all bodies are: it tells no gains of the others. That of a sensor
+    # behind a spring is told by the torque of the motor before it.
     driven = [j for j in setup.joints if robot.joints[j] not in robot.passive]
-    if "gain" in widths and not robot.passive:
-        out += [EffectAt("gain", j) for j in driven]
+    place = robot.joints.index
+    motors = {place(s): place(robot.elastic[link]) for link, s in robot.sensors.items()}
+    if "gain" in widths:
+        scaled = [j for j in driven if motors.get(j) in driven] if robot.passive else driven
+        out += [EffectAt("gain", j) for j in scaled]
     if "delay" in widths:
         out += [EffectAt("joint-delay", j) for j in driven]
     if widths and (seconds := setup.seconds):

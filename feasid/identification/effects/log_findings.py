@@ -214,7 +214,8 @@ def _unexcited_finding(
     )
     names = robot.coordinates
     speed = np.abs(dq).max(axis=0)
-    idle = tuple(n for n, v in zip(names, speed, strict=True) if v < 0.05 * speed.max())
+    stands = robot.moves & (speed < 0.05 * speed.max())
+    idle = tuple(n for n, s in zip(names, stands, strict=True) if s)
     # Two joints whose velocities are multiples of each other are not told apart.
     size = np.linalg.norm(dq, axis=0)
     likeness = np.abs(dq.T @ dq) / np.maximum(np.outer(size, size), 1e-300) - np.eye(len(names))

@@ -28,9 +28,16 @@ from feasid.identification.regression.duplicates import refuse_repeated_logs
 from feasid.identification.regression.folds import triangularise
 from feasid.identification.regression.parallel import LogTask, Source, reduce_all, reduce_task
 from feasid.identification.regression.triangle import Reduced, fingerprint_of, without_rows
+from feasid.logs.columns import check_column_mapping
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import files_of_logs, is_reduced
-from feasid.logs.recording import Recording, content_digest, find_missing_torques, read_motions
+from feasid.logs.recording import (
+    Recording,
+    content_digest,
+    find_missing_torques,
+    head_of,
+    read_motions,
+)
 from feasid.logs.temperature import join_temperature_notes
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import (
@@ -122,7 +129,7 @@ def reduce(
         workers = sum(cluster.nthreads().values())
     sources = open_sources(data)
     if base is None:
-        described = with_drive_options(resolve_robot(data, robot), complete)
+        described = robot_of_logs(data, sources, robot, complete)
         terms_of_base = terms.get("friction"), terms.get("drive_inertia"), candidate_terms(complete)
         seen, notes = find_measured_joints(sources, described, complete)
         base, assumed = base_with_terms(described, sources, *terms_of_base, measured=seen)
@@ -154,7 +161,7 @@ def reduce_groups(
     terms = select_options(TermOptions, complete)
     sources = [open_sources(data) for data in groups]
     logs = [log for group in sources for log in group]
-    described = with_drive_options(resolve_robot(groups[0], robot), terms)
+    described = robot_of_logs(groups[0], logs, robot, complete)
     terms_of_base = terms.get("friction"), terms.get("drive_inertia")
     base, notes = base_with_terms(described, logs, *terms_of_base)
     tasks = iter(assign_cutoff(logs, base.robot, select_options(LogOptions, complete)))
@@ -213,8 +220,8 @@ def find_measured_joints(
     None for all of them, and where reduced data cannot tell; the note names the others, and why.
     """
     measured: Sequence[str] | None = options.get("measured")
-    if measured is not None:
-        return measured, []
+    if measured is not None:  # torques that are zero are known
+        return (*measured, *(j for j in robot.passive if j not in measured)), []
     for log in sources:
         if isinstance(log, Reduced):
             there = measured_rows(log)
@@ -231,6 +238,29 @@ def find_measured_joints(
         note = Note(f"torques that the log does not hold: {listed}", "no-torque", joints=[*missing])
         return tuple(j for j in robot.joints if j not in missing), [note]
     return None, []
+
+
+def robot_of_logs(
+    data: Any,
+    sources: Sequence[Source],
+    robot: Robot | str | Path | None,
+    options: Mapping[str, Any],
+) -> Robot:
+    """The robot that the caller names, or that travels with the data, with the motors of the
+    options and the torque sensors behind springs that the first log has.
+    """
+    described, log = with_drive_options(resolve_robot(data, robot), options), sources[0]
+    if not described.elastic or described.sensors or options.get("command"):
+        return described
+    sensed: Sequence[str] = ()
+    if isinstance(log, Reduced):
+        sensed = [*log.robot.sensors] if log.robot is not None else []
+    else:
+        with suppress(FeasidError):  # reported when its turn comes
+            df = head_of(log, described, options.get("topic"))
+            mapping = check_column_mapping(df, described, options.get("columns") or {})
+            sensed = [j for j in described.elastic if f"tau_{j}_sensor" in mapping]
+    return described.with_torque_sensors(sensed)
 
 
 def base_with_terms(

@@ -84,7 +84,7 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
     findings += unsigned
     for kind, values in raw.values.items():
         for k, joint in enumerate(raw.layout.coordinates):
-            if kind == "tau" and joint in robot.passive:
+            if joint in (robot.passive if kind == "tau" else robot.sensors.values()):
                 continue
             column = raw.layout.column_name(kind, k)
             where = _ColumnPlace(kind, joint, column, raw.t, moved, bool(unsigned))

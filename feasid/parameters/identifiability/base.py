@@ -36,11 +36,12 @@ from feasid.parameters.identifiability.parameters import (
 )
 from feasid.parameters.identifiability.rounding import RoundedNumber, choose_rounding
 from feasid.parameters.identifiability.rounding import with_exact_geometry as with_exact_geometry
-from feasid.robot.description import Robot, find_link
+from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import regressor
 from feasid.robot.formats.load import load_robot
 from feasid.robot.inertia import SYMBOLS, change_frame
 from feasid.robot.known import Index, Known, Unknowns, equalities
+from feasid.robot.layout import find_link
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

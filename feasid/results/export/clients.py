@@ -161,22 +161,25 @@ def client_errors(
         raise InputError("robots with joints of several degrees of freedom are not replayed")
     source = fit.robot.source
     held = dict(source.reading.get("lock", {})) if source is not None else {}
-    torques = CLIENTS[client](os.fspath(path), fit.robot, held)
+    robot = fit.robot.without_torque_sensors()  # which no client has
+    torques = CLIENTS[client](os.fspath(path), robot, held)
     given = log if isinstance(log, list) else [log]
     logs = tuple(fit.logs) if log is None else tuple(Recording.from_source(x) for x in given)
     if not logs:
         raise InputError("the fit holds no log (it was reduced or saved): pass log= to replay one")
-    zeros = np.array([sensors.get(joint, 0.0) for joint in fit.robot.joints])
-    squares = np.zeros((3, fit.robot.dof))
+    zeros = np.array([sensors.get(joint, 0.0) for joint in robot.joints])
+    squares = np.zeros((3, robot.dof))
     for motion, run in iterate_prepared_runs(fit, logs):
-        prediction = torques.torques(run.q, run.dq, run.ddq) + zeros
-        ours = inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
-        torque = run.tau if run.applied is None else run.applied
-        missed = np.vstack([torque.T, (prediction - run.tau).T, (ours - run.tau).T])
+        signals = (run.q, run.dq, run.ddq, run.tau)
+        q, dq, ddq, tau = (x[:, fit.robot.moves] for x in signals)
+        prediction = torques.torques(q, dq, ddq) + zeros
+        ours = inverse_dynamics(robot, q, dq, ddq)
+        torque = tau if run.applied is None else run.applied
+        missed = np.vstack([torque.T, (prediction - tau).T, (ours - tau).T])
         for block in low_pass_signals(motion, run, np.nan_to_num(missed)):
             squares += (block**2).sum(axis=1).reshape(3, -1)
-    theirs, own = (relative_errors(fit.robot, missed, squares[0]) for missed in squares[1:])
-    index = pd.Index([*fit.robot.coordinates, "all"], name="joint")
+    theirs, own = (relative_errors(robot, missed, squares[0]) for missed in squares[1:])
+    index = pd.Index([*robot.coordinates, "all"], name="joint")
     return pd.DataFrame({"fit": own, client: theirs}, index=index)
 
 

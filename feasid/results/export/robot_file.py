@@ -328,10 +328,10 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
     # Inertial parameters of a file's bodies in the robot's frames, which may be others. Where joint
     # zeros are corrected, the described file is at zero where the log says minus the correction; a
     # new file takes the log's positions.
-    robot, joints = fit.robot, {body.joint: body for body in reread.bodies}
+    robot, joints = fit.robot.without_torque_sensors(), {b.joint: b for b in reread.bodies}
     zeros = fit.calibration.correction.values_by_joint("zero") if edits else {}
     ours, theirs = robot.pose({robot.joints[j]: -z for j, z in zeros.items()}), reread.pose()
-    for body, columns in zip(robot.bodies, robot.inertial_columns, strict=True):
+    for body in robot.bodies:
         other = joints.get(body.joint)
         if other is None:
             raise OutputError(f"{path} was written, but joint {body.joint!r} is not read back")
@@ -346,9 +346,12 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
                 f"{motion.tolist()}, not {body.motion.tolist()}"
             )
         ten = np.zeros(10) if other.inertial is None else other.inertial
+        columns = fit.robot.inertial_columns[fit.robot.joint_index(body.joint)]
         delta[columns] = change_frame(rotation, position) @ ten
     for k, drive in enumerate(fit.robot.drives):
-        along = tuple(sorted(drive.coupling.items()))
+        along = tuple(sorted((j, c) for j, c in drive.coupling.items() if j in robot.joints))
+        if not along:  # the offset of a torque sensor
+            continue
         factor = along[0][1] if len(along) == 1 else 1.0
         given = terms.pop(along if len(along) > 1 else ((along[0][0], 1.0),), {})
         for symbol, column in fit.robot.drive_columns(k).items():

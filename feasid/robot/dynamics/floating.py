@@ -31,9 +31,10 @@ from scipy.spatial.transform import Rotation
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array, require_finite
 from feasid.core.errors import InputError
-from feasid.robot.description import Robot, find_link
+from feasid.robot.description import Robot
 from feasid.robot.dynamics.kinematics import nodes, propagate
 from feasid.robot.dynamics.spatial import as_samples_last
+from feasid.robot.layout import find_link
 
 UNIT = 1e-3  #: Largest difference of a logged quaternion's norm from 1; four decimals lose less.
 SMALL = 1e-3  #: Angle [rad] below which the series is used; it is exact to rounding there.

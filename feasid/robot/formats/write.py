@@ -103,8 +103,8 @@ def write(
     """
     target, form, described = Path(path), format_of(robot, path), robot
     programs = programs_of(form, for_)
-    robot = _with_frames_of_format(robot, form)
-    complete = complete and _with_frames_of_format(complete, form)
+    robot = _with_frames_of_format(robot.without_torque_sensors(), form)
+    complete = complete and _with_frames_of_format(complete.without_torque_sensors(), form)
     beside = sidecars.sidecar_path(target)
     for file in (target, beside, sidecars.loop_table_path(target)):
         check_writable(file, overwrite=overwrite)
