@@ -290,7 +290,7 @@ def fold_grams(
     for j, (strata, support) in enumerate(zip(log.strata, log.supports, strict=True)):
         columns = list(support)
         for f in range(FOLDS):
-            if rows is None:
+            if rows is None or j not in rows.joints:
                 parts, counts, slowness = strata.select_folds([f])
                 scaled = parts / noise.deviations(j, slowness)[:, None, None]
                 stacked = scaled[counts > 0].reshape(-1, parts.shape[2])[:, :-1]

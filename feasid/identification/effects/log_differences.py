@@ -333,8 +333,9 @@ class _Comparison:
                 if body.motion[:3].any()
             ]
             # The number of a warm-up is its time constant as a share of the log's length.
+            warming = [j for j, triangle in enumerate(logs[0].triangles) if triangle.any()]
             offered += [
-                ("warm-up", "", [EffectAt("warm-up", j, share) for j in range(robot.dof)])
+                ("warm-up", "", [EffectAt("warm-up", j, share) for j in warming])
                 for share in WARM_TIMES
             ]
         effects = [(kind, place, sum(1 if at.kind == "warm-up" else at.effect.size for at in own))
