@@ -23,15 +23,10 @@ from feasid.identification.effects.corrected_log import (
 )
 from feasid.identification.effects.corrections import NOTHING, LogCorrection
 from feasid.identification.effects.joint_terms import Terms, with_terms, without_restless
-from feasid.identification.effects.selection import (
-    Selection,
-    enter_effects,
-    remaining_delay,
-    select_terms,
-)
+from feasid.identification.effects.selection import Selection, enter_effects, select_terms
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
-from feasid.identification.estimation.noise import Delay
+from feasid.identification.estimation.noise import Delay, find_delay
 from feasid.identification.estimation.priors import COVARIANCE_WEIGHT
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import compare_sources
@@ -202,7 +197,11 @@ def _fit_with_effects(request: FitRequest, setup: UncorrectedLog, plain: _Soluti
     """The fit with what a search found, and with errors that all rows of the log share."""
     (selection, trial), solved = enter_effects(setup, plain.estimate, request.words), plain
     if trial is not selection.plain:
-        delay = remaining_delay(trial, plain.delay)
+        delay = plain.delay
+        if trial.correction.shifts_torques:
+            delay = Delay()
+        elif delay.left:  # the effects may explain it
+            delay = Delay(left=find_delay(trial.reduced).left)
         solved = _solve(request, trial.base, trial.reduced, delay, trial.correction)
     elif request.options["robust"] is not None:
         solved = _solve(request, plain.base, plain.reduced, plain.delay)

@@ -23,7 +23,7 @@ from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import HeldOut
 from feasid.identification.estimation.noise import Noise
 from feasid.identification.regression.equations import reduce_rows
-from feasid.identification.regression.folds import FOLDS
+from feasid.identification.regression.folds import CLASSES, EDGES, FOLDS
 from feasid.identification.regression.parallel import LogTask
 from feasid.identification.regression.reduce import independent_columns, reduce_tasks
 from feasid.identification.regression.rows import Rows
@@ -153,10 +153,14 @@ class CorrectedLog:
     @cached_property
     def row_deviations(self) -> Array:
         """Standard deviation of every row, shape (rows,)."""
-        out = np.empty(len(self.torque))
-        for j in self.rows.joints:
-            own = self.rows.joint == j
-            out[own] = self.noise.deviations(j, self.rows.squared_slowness[own])
+        rows, out = self.rows, np.empty(len(self.torque))
+        level = np.searchsorted(EDGES, rows.slowness)
+        for j in rows.joints:
+            for c in range(CLASSES):
+                own = (rows.joint == j) & (level == c)
+                if own.any():  # the noise knows the mean of a class alone
+                    mean = np.asarray(np.mean(rows.slowness[own] ** 2))
+                    out[own] = self.noise.deviations(j, mean)
         return out
 
     @cached_property

@@ -29,7 +29,6 @@ from feasid.identification.effects.table import EFFECTS, EffectAt, EffectResult,
 from feasid.identification.estimation.estimate import Estimate
 from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import RULES
-from feasid.identification.estimation.noise import Delay, find_delay
 from feasid.identification.regression.reduce import restrict_terms
 from feasid.identification.regression.triangle import Reduced
 from feasid.logs.temperature import LEAST_WARMING
@@ -266,13 +265,6 @@ class Selection:
             )
             out.append(Note(text, "unconfirmed", kind="gain", confirmed=True))
         return out
-
-
-def remaining_delay(trial: CorrectedLog, delay: Delay) -> Delay:
-    """What remains of a delay that was found before: the effects may explain it."""
-    if trial.correction.shifts_torques:
-        return Delay()
-    return Delay(left=find_delay(trial.reduced).left) if delay.left else delay
 
 
 def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]:

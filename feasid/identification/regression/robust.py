@@ -45,17 +45,13 @@ class TimeBlock:
     reduced: Reduced
 
 
-def huber(u: Array) -> Array:
-    """Weights min(1, c / u) of squared residuals (Huber 1964)."""
-    return np.asarray(HUBER / np.maximum(u, HUBER))
-
-
-def tukey(u: Array) -> Array:
-    """Weights (1 - (u / c)^2)^2 below c, 0 beyond (Beaton and Tukey 1974)."""
-    return np.asarray(np.where(u < TUKEY, (1 - (u / TUKEY) ** 2) ** 2, 0.0))
-
-
-WEIGHTS: dict[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey}
+WEIGHTS: dict[str, Callable[[Array], Array]] = {
+    # min(1, c / u) of a residual u (Huber 1964)
+    "huber": lambda u: np.asarray(HUBER / np.maximum(u, HUBER)),
+    # (1 - (u / c)^2)^2 below c, 0 beyond (Beaton and Tukey 1974)
+    "tukey": lambda u: np.asarray(np.where(u < TUKEY, (1 - (u / TUKEY) ** 2) ** 2, 0.0)),
+}
+"""Weights of squared residuals."""
 
 
 def reduce_blocks(

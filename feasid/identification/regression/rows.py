@@ -19,7 +19,7 @@ from scipy.interpolate import CubicSpline
 
 from feasid.core.arrays import Array, Mask
 from feasid.core.memo import compute_once
-from feasid.identification.regression.folds import EDGES, FOLDS, SLOW, seconds_of_folds
+from feasid.identification.regression.folds import FOLDS, SLOW, seconds_of_folds
 from feasid.identification.regression.low_pass import DecimatingFilter, GaussianLowPass
 from feasid.identification.regression.triangle import fingerprint_of
 from feasid.logs.motion import Run
@@ -390,18 +390,6 @@ class Rows:
         """Filtered torques with base parameters (nb,) or (nb, k), shape (rows,) or (rows, k)."""
         pairs = self.regressors.items()
         return np.concatenate([columns @ beta[self.supports[j]] for j, columns in pairs])
-
-    @cached_property
-    def squared_slowness(self) -> Array:
-        """Mean squared slowness of every row's class, as the noise knows it, shape (rows,)."""
-        level = np.searchsorted(EDGES, self.slowness)
-        out = np.empty(len(self))
-        for j in self.joints:
-            for c in range(len(EDGES) + 1):
-                own = (self.joint == j) & (level == c)
-                if own.any():
-                    out[own] = np.mean(self.slowness[own] ** 2)
-        return out
 
     def with_filtered_torques(self, torque: Array) -> Iterator[RunRows]:
         """Rows of every run with other filtered torques, shape (rows,); raw ones change alike."""
