@@ -435,8 +435,9 @@ def _columns_of_kind(
     )
 
 
-NOT_MEASURED = {"target", "desired", "des", "goal", "ref", "reference", "cmd", "command", "ext",
-                "external", "error", "tcp"}  # fmt: skip
+NOT_MEASURED = {"target", "desired", "des", "goal", "ref", "reference", "cmd", "command",
+                "commanded", "cmptd", "setpoint", "planned", "ext", "external", "error",
+                "tcp"}  # fmt: skip
 """Words in the names of columns that hold something else."""
 
 COMPUTED = {"computed", "calculated", "estimated", "model", "predicted", "filtered"}

@@ -46,7 +46,7 @@ CASES = {
     "names of a UR": (
         lambda x: pd.DataFrame(
             {"timestamp": x["t"]}
-            | {f"{w}_q_{k}": 0.0 for w in ("target", "model") for k in range(3)}
+            | {f"{w}_q_{k}": 0.0 for w in ("target", "model", "cmptd") for k in range(3)}
             | {f"actual_q_{k}": x.filter(regex="^q_").iloc[:, k] for k in range(3)}
             | {f"actual_current_{k}": x.filter(regex="^tau_").iloc[:, k] for k in range(3)}
         ),
