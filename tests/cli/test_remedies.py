@@ -46,7 +46,7 @@ CASES = {
     "names of a UR": (
         lambda x: pd.DataFrame(
             {"timestamp": x["t"]}
-            | {f"{w}_q_{k}": 0.0 for w in ("target", "model", "cmptd") for k in range(3)}
+            | {f"{w}_q_{k}": np.nan for w in ("target", "model", "cmptd") for k in range(3)}
             | {f"actual_q_{k}": x.filter(regex="^q_").iloc[:, k] for k in range(3)}
             | {f"actual_current_{k}": x.filter(regex="^tau_").iloc[:, k] for k in range(3)}
         ),
@@ -56,10 +56,10 @@ CASES = {
     "names of a Franka": (
         lambda x: pd.DataFrame(
             {"time": x["t"]}
-            | {f"q_d[{k}]": 0.0 for k in range(3)}
+            | {f"q_d[{k}]": np.nan for k in range(3)}
             | {f"q[{k}]": x.filter(regex="^q_").iloc[:, k] for k in range(3)}
             | {f"tau_J[{k}]": x.filter(regex="^tau_").iloc[:, k] for k in range(3)}
-            | {f"tau_ext_hat_filtered[{k}]": 0.0 for k in range(3)}
+            | {f"tau_ext_hat_filtered[{k}]": np.nan for k in range(3)}
         ),
         {},
         1,
