@@ -171,6 +171,9 @@ def test_a_check_is_one_entry():
         quality = judge(evidence(masses=np.array([99.0, 2.0]), described=np.array([99.0, 2.0])))
         assert [r.code for r in quality.reasons] == ["heavy"]
         assert quality.grades[GRAVITY] == CARE
+        why = uses.Uses(quality, np.nan, np.ones(2), np.full(2, np.nan), 1).table()["why"]
+        assert why[GRAVITY].endswith("Graded lower because of [heavy].")
+        assert "because" not in why["masses"]
     finally:
         del CHECKS["heavy"]
 

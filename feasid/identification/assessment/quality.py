@@ -262,13 +262,22 @@ class Uses:
         notes = findings(self.quality.evidence)
         return _worst(use.grade, notes, use.name) if use.name in GRADED else ""
 
+    def why(self, use: Use) -> str:
+        """The sentence of a use, and what lowers its grade below that of its number."""
+        now, alone = self.grade(use), use.grade
+        if now == alone:
+            return use.why
+        notes = findings(self.quality.evidence)
+        codes = [f"[{n.code}]" for n in notes if n.values["grades"].get(use.name) == now]
+        return f"{use.why} Graded lower because of {list_names(codes)}."
+
     def table(self) -> pd.DataFrame:
         """The table of uses, one row per use."""
         import pandas as pd
 
         rows = [
             (u.name, self.grade(u), self.push if u.name == CONTACT else u.number, u.unit,
-             u.worst_joint, u.why)
+             u.worst_joint, self.why(u))
             for u in self.items
         ]  # fmt: skip
         columns = ["use", "grade", "number", "unit", "worst joint", "why"]
