@@ -154,8 +154,7 @@ def known_inertials(robot: Robot, known: Known | None = None) -> dict[str, Array
             name, symbol = robot.parameter_names[parameter_index(robot, key)]
             if symbol not in SYMBOLS or not np.isfinite(values):
                 raise InputError(
-                    f"known {name}.{symbol} is {values}: expected a number for an inertial "
-                    "parameter"
+                    f"known {name}.{symbol} is {values}: give a number of an inertial parameter"
                 )
             values = np.where(np.array(SYMBOLS) == symbol, values, np.nan)
         elif values.shape == WEIGHED:
@@ -171,8 +170,7 @@ def known_inertials(robot: Robot, known: Known | None = None) -> dict[str, Array
         ten = out.setdefault(name, np.full(10, np.nan))
         for k in np.flatnonzero(~np.isnan(values)):
             if not np.isnan(ten[k]) and ten[k] != values[k]:
-                text = f"known {name}.{SYMBOLS[k]} is {values[k]}, but also {ten[k]}"
-                raise InputError(text)
+                raise InputError(f"known {name}.{SYMBOLS[k]} is {values[k]}, but also {ten[k]}")
             ten[k] = values[k]
     return out
 

@@ -51,7 +51,8 @@ def test_deviations_of_what_depends_on_it_shrink_and_hold_the_truth(count):
 def test_the_proof_of_the_optimum_has_its_row(fit):
     certificate, (weighed,) = fit.optimality, fit.estimator.weighed
     assert certificate.verify()
-    assert fit.optimum.gap < 1e-5
+    # A mass that no motion shows bounds what the data leave; without its face the gap is 2.5e-7.
+    assert fitted(known={"forearm.m": (0.4, 0.01)}).optimum.gap < 1e-7
     assert certificate.data["matrix"][fit.base.size :] == [[[weighed.column(fit.robot), "1"]]]
     wide, narrow = (one.ranges(["hand.m"])[0] for one in (fitted(), fit))
     assert wide.lower < narrow.lower < 0.56 < narrow.upper < wide.upper

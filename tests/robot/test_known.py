@@ -88,8 +88,7 @@ def test_links_between_joints_without_mass_and_geometry_are_virtual():
 
 
 def test_a_virtual_link_that_carries_something_held_is_none_any_more(tmp_path):
-    text = write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE))
-    robot = load_robot(text, lock={"t": 0.3})
+    robot = load_robot(write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE)), lock={"t": 0.3})
     assert [b.massless for b in robot.bodies] == [True, False]
 
 

@@ -222,10 +222,9 @@ class Estimator:
         ).with_notes(self.prior.name, self.feasible, self.weights)
 
     def weighed_notes(self, equations: Reduced, estimate: Estimate) -> list[Note]:
-        """Parameters that were weighed, as an estimate has them, and what contradicts them.
+        """Parameters that were weighed, as an estimate and as a fit without them has them.
 
-        That is a fit to the same equations without them. Errors that all rows of the log share are
-        in its deviations.
+        Errors that all rows of the log share are in the deviations of both.
         """
         if not self.weighed:
             return []

@@ -294,6 +294,9 @@ def _blocks_on_faces(
                 for line in bounds[:, block.columns]
                 if (push := facial_reduction.pull_matrix(block, line)).any()
             ]
+            # A mass that is an equation by itself, as one that was weighed, pushes as a bound does.
+            if {int(question.feasible.blocks[place].columns[-1])} in map(set, question.rows):
+                pushes.append(np.diag(np.equal(block.powers, 0) * unit**2))
             span, singular, _ = np.linalg.svd(np.hstack([face.projector, *pushes]))
             Q = span[:, : int((singular > SPANNED * singular[0]).sum())]
         out.append((place, block, Q / unit[:, None]))
