@@ -57,9 +57,7 @@ class ComputedTorque(CompiledDynamics):
         backend: Literal["auto", "c", "python"] = "auto",
     ) -> None:
         robot.require_motors()
-        super().__init__(
-            robot, base=base_parameters(robot) if base is None else base, backend=backend
-        )
+        super().__init__(robot, base=base or base_parameters(robot), backend=backend)
         self.refused = 0
         self._bound: Array | None = None
         if effort is not None:
@@ -68,6 +66,7 @@ class ComputedTorque(CompiledDynamics):
                 text = f"{robot.dof} positive numbers, not {bound.tolist()}"
                 raise InputError(f"effort must be {text}")
         elif any(efforts := [body.limits.effort for body, _ in robot.moving_bodies]):
+            # Files also write a limit of 0 where none is known.
             self._bound = np.array([e if e else np.inf for e in efforts])
         self._last: Array | None = None
 

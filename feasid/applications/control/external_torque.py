@@ -165,11 +165,13 @@ class ObserverModel(BaseParameterModel):
         state, still = graph.inputs("state", 3 * dof), [graph.as_expression(0.0)] * dof
         model = Algorithms(graph, self.robot, self._parameters(graph), q, dq, still)
         half = 0.5 * self.period
+        # A residual is part of the integral it is compared with: its equation is solved for it.
         follow = law.gain / (1.0 + law.gain * half)
         torque, integral = [], []
         slowness: list[Expression] = []
         speeds: list[Expression] = []
         for k, (momentum, rate) in enumerate(zip(*model.momentum(), strict=True)):
+            # The integral holds torques up to half a period and the delay before the positions.
             residual = follow * (momentum - (state[k] + (half + self.delay) * tau[k] + half * rate))
             torque.append(residual)
             integral.append(state[k] + self.period * (tau[k] + rate + residual))
@@ -181,6 +183,7 @@ class ObserverModel(BaseParameterModel):
                 into.append(filter_state + follow * self.period * (now - filter_state))
         every = graph.sum_terms(speeds)
         ahead = every * (1.0 / law.most) - 1.0
+        # (x + |x|) / 2 is the larger of x and 0, without a branch in the generated code.
         growth = 1.0 + 0.5 * (ahead + graph.apply_function("abs", ahead))
         limit = []
         scaled = law.coefficients * self.levels[:, None] ** 2
@@ -307,7 +310,7 @@ class ExternalTorque:
         law, logged = fit.error_law(gain), 1.0 / fit.reduced.period
         # Noise that changes from sample to sample crosses a level more often at a higher rate.
         levels = law.crossing_levels(alarm_rate(false_alarms) / max(1.0, rate / logged))
-        plain = BaseParameterModel.from_robot(self.robot, fit.base)
+        model = BaseParameterModel.from_robot(self.robot, fit.base)
         self.signals = LiveSignals.from_fit(fit, delay)
         late = self.signals.delay
         if abs(late) * rate > LONGEST_DELAY:
@@ -315,7 +318,7 @@ class ExternalTorque:
                 f"torques are {1e3 * abs(late):.3g} ms {BEHIND[late < 0]}, more than "
                 f"{LONGEST_DELAY:g} samples: align them before update(), pass the rest as delay="
             )
-        parts = plain.robot, plain.base, plain.beta
+        parts = model.robot, model.base, model.beta
         self.model = ObserverModel(*parts, period=1.0 / rate, delay=late, law=law, levels=levels)
         self.gain, self.rate, self.false_alarms = gain, rate, false_alarms
         self._variances = v = law.coefficients * levels[:, None] ** 2
@@ -330,6 +333,7 @@ class ExternalTorque:
         self._step, self.backend = self._compile_step(backend)
         self._restart()
         self.notes += self._play_log(fit, alarm_rate(false_alarms))
+        # What the log left in state and count is not the caller's.
         self._restart()
 
     def _restart(self) -> None:
@@ -343,24 +347,25 @@ class ExternalTorque:
         The signals are those that a controller has: velocities with their noise, torques as late as
         they are logged.
         """
-        seconds, alarms, left = 0.0, 0, PLAYED[self.backend]
+        seconds, alarms, budget = 0.0, 0, PLAYED[self.backend]
         runs = [part.run for part in fit.rows if part.run.live is not None]
         for run in (r for r in runs if abs(r.rate / self.rate - 1.0) < SAME_RATE):
             late = delayed_errors(run, np.zeros_like(run.tau), self.signals.delay)[0]
-            signals = [x[:left] for x in (*run.live, late.tau)]
+            signals = [x[:budget] for x in (*run.live, late.tau)]
             # The run's first sample restarts the observer.
-            first, *rest = zip(run.t, *signals, strict=False)
+            first, *samples = zip(run.t, *signals, strict=False)
             out, dof = [self._take(first[0], first[1:])], self.robot.dof
             if isinstance(self._step, CompiledRoutine):
                 played = self._step.play(self._state, *(x[1:] for x in signals))
                 out += zip(played[:, :dof], played[:, dof : 2 * dof], strict=True)
             else:
-                out += [self._take(at, arrays) for at, *arrays in rest]
+                out += [self._take(at, arrays) for at, *arrays in samples]
             torque, limit = np.swapaxes(out, 0, 1)
             contact = (np.abs(torque) > limit).any(axis=1)
             alarms += int(np.sum(contact[1:] & ~contact[:-1]))
-            seconds += min(left, len(run)) / run.rate
-            left -= min(left, len(run))
+            seconds += min(budget, len(run)) / run.rate
+            budget -= min(budget, len(run))
+        # A Poisson count deviates by its root; one more is allowed where less than one is due.
         if alarms <= promised * seconds + CHANCE * np.sqrt(promised * seconds) + 1.0:
             return ()
         return (
@@ -413,7 +418,8 @@ class ExternalTorque:
         self.restarts += gap
         begins, self._last = gap or self._last is None, t
         out = np.array(self._step(*arrays, self._state))
-        if begins:  # the integral at which nothing pushes
+        if begins:
+            # The integral at which nothing pushes: the step's own residual is taken back.
             period = 1.0 / self.rate
             free = out[:dof] * (1.0 / self.gain + 0.5 * period - period)
             self._state = np.r_[out[2 * dof : 3 * dof] + free, out[3 * dof :]]

@@ -110,24 +110,22 @@ def diagnose(
     InputError
         There is no robot, or an option does not exist.
     """
-    asked = check_options(DiagnoseOptions, options, "diagnose")
+    settings = check_options(DiagnoseOptions, options, "diagnose")
     sources = open_sources(log)
-    robot = robot_of_logs(log, sources, robot, asked)
+    robot = robot_of_logs(log, sources, robot, settings)
     if len(sources) > 1:
-        return _diagnose_together([*map(Recording.from_source, sources)], robot, asked)
+        return _diagnose_together([*map(Recording.from_source, sources)], robot, settings)
     recording = Recording.from_source(sources[0])
-    check = check_log(recording, robot, asked)
+    check = check_log(recording, robot, settings)
     if not check.usable:
         return check.diagnosis
-    found = [*check.diagnosis, *_fit_findings(recording, check)]
-    return replace(check.diagnosis, findings=sort_findings(found))
+    findings = [*check.diagnosis, *_fit_findings(recording, check)]
+    return replace(check.diagnosis, findings=sort_findings(findings))
 
 
-def _diagnose_together(
-    logs: Sequence[Recording], robot: Robot, asked: Mapping[str, Any]
-) -> Diagnosis:
+def _diagnose_together(logs: Sequence[Recording], robot: Robot, more: dict[str, Any]) -> Diagnosis:
     """What is wrong with each log, and which differs from the others in a fit of all."""
-    checks = [check_log(log, robot, asked, thorough=False) for log in logs]
+    checks = [check_log(log, robot, more, thorough=False) for log in logs]
     names = [Path(log.name).name or f"log {k}" for k, log in enumerate(logs, start=1)]
     findings = [
         replace(f, message=f"{name}: {f.message}")
@@ -139,7 +137,7 @@ def _diagnose_together(
     table = ""
     if len(usable) > 1:
         try:
-            fitted = fit(usable, robot, diagnose=False, **asked)
+            fitted = fit(usable, robot, diagnose=False, **more)
         except FeasidError as error:
             findings.append(Finding("unusable", "error", str(error)))
         else:
@@ -157,26 +155,26 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     options = _fit_options(check)
     reading = complete_filter_options(select_options(LogOptions, options), "diagnose")
     motion = recording.motion(check.search.robot, **reading)
-    found = check_excitation(motion, check.search.robot)
+    findings = check_excitation(motion, check.search.robot)
     try:
         fitted = fit(recording, check.search.robot, diagnose=False, **options)
     except FeasidError as error:
-        return [*found, Finding("unusable", "error", str(error))]
-    found += [Finding("calibrated", "note", str(note), evidence="dynamics")
-              for note in fitted.calibration.notes]  # fmt: skip
-    found += _coarse_finding(fitted, recording, check)
-    found += _unexplained_joints(fitted)
-    found += [Finding("payload", "note", str(n), joints=(n.values["joint"],), evidence="dynamics")
-              for n in fitted.notes if n.code == "payload"]  # fmt: skip
+        return [*findings, Finding("unusable", "error", str(error))]
+    findings += [Finding("calibrated", "note", str(note), evidence="dynamics")
+                 for note in fitted.calibration.notes]  # fmt: skip
+    findings += _coarse_finding(fitted, recording, check)
+    findings += _unexplained_joints(fitted)
+    findings += [Finding("payload", "note", str(n), "", (n.values["joint"],), evidence="dynamics")
+                 for n in fitted.notes if n.code == "payload"]  # fmt: skip
     motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
-    found += motors
+    findings += motors
     # Results of the fit's own search: terms that it added, and effects that no fit models.
     for note in fitted.notes:
         values = dict(note.values)
         joints = tuple(values.get("joints", ()))
         if note.code == "term-added":
             kind = next(e.name for e in EFFECTS.values() if values["term"] in e.terms)
-            found.append(Finding(kind, "note", str(note), joints=joints, evidence="dynamics"))
+            findings.append(Finding(kind, "note", str(note), joints=joints, evidence="dynamics"))
         elif note.code == "lacking":
             level = "warning" if values["gain"] >= RULES["feature"].share else "note"
             terms = EFFECTS[values["kind"]].terms
@@ -184,9 +182,9 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
                               evidence="dynamics")  # fmt: skip
             if terms:
                 finding = _finding_with_options(finding, {"candidates": terms}, values["gain"])
-            found.append(finding)
+            findings.append(finding)
     trial = _trial_of(fitted, motion.runs)
-    return found if trial is None else [*found, *_contact_findings(trial, check.search)]
+    return findings if trial is None else [*findings, *_contact_findings(trial, check.search)]
 
 
 def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
@@ -194,12 +192,14 @@ def _trial_of(fitted: Fit, runs: Sequence[Run]) -> CorrectedLog | None:
     base, estimate = fitted.base, fitted.estimate
     robot = base.robot
     cutoff = fitted.reduced.cutoff
-    plain = robot.is_plain and all(run.free is None for run in runs)
-    if estimate.covariance is None or not (plain and cutoff and fitted.reduced.strata):
+    if estimate.covariance is None or not (cutoff and fitted.reduced.strata):
         return None
-    own = tuple(fitted.calibration.correction.correct_run(run, robot) for run in runs)
+    # Every row must be one joint's: loops and floating bases mix joints.
+    if not robot.is_plain or any(run.free is not None for run in runs):
+        return None
+    motion = tuple(fitted.calibration.correction.correct_run(run, robot) for run in runs)
     decided = (fitted.reduced, fitted.estimator, fitted.torque_shift, fitted.description)
-    setup = UncorrectedLog(base, fitted.options, own, float(cutoff), *decided)
+    setup = UncorrectedLog(base, fitted.options, motion, float(cutoff), *decided)
     return CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.delta)
 
 
@@ -221,10 +221,11 @@ def find_shared_motor(trial: CorrectedLog) -> tuple[EffectAt, float] | None:
     if best is None:
         return None
     motor = best[0]
-    near = [replace(motor, number=motor.number * f) for f in np.geomspace(0.8, 1.25, 9)]
-    finer = EffectSearch.best_of(trial, near)
-    plain = float(np.log2(abs(motor.number))).is_integer()
-    return best if finer is None or (plain and SIMPLE * finer[1] < best[1]) else finer
+    # `RATIOS` lie a factor of 1.4 apart: these fill the gap on either side.
+    neighbours = [replace(motor, number=motor.number * f) for f in np.geomspace(0.8, 1.25, 9)]
+    finer = EffectSearch.best_of(trial, neighbours)
+    power = float(np.log2(abs(motor.number))).is_integer()
+    return best if finer is None or (power and SIMPLE * finer[1] < best[1]) else finer
 
 
 def _shared_motors(
@@ -234,7 +235,7 @@ def _shared_motors(
 
     Elasticity or another friction law would explain at most one of the two joints.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     names, motors = fitted.description.joints, dict[str, dict[str, float]]()
     for _ in range(MOST_MOTORS):
         trial = _trial_of(fitted, runs)
@@ -249,13 +250,13 @@ def _shared_motors(
         if after is None:
             break
         pair = [motor.joint, motor.other]
-        left = after.quality.errors.model[pair] / fitted.quality.errors.model[pair]
-        if not (np.prod(left) < LEFT**2 and left.max() < EITHER):
+        ratios = after.quality.errors.model[pair] / fitted.quality.errors.model[pair]
+        if not (np.prod(ratios) < LEFT**2 and ratios.max() < EITHER):
             break
         text = (
             f"a motor moves both joints: with inertia and friction along dq[{a}] "
             f"{'+' if factors[b] > 0 else '-'} {abs(factors[b]):.2g} dq[{b}] their errors on "
-            f"held-out segments fall to {left[0]:.0%} and {left[1]:.0%}"
+            f"held-out segments fall to {ratios[0]:.0%} and {ratios[1]:.0%}"
         )
         finding = Finding("coupling", "warning", text, joints=(a, b), values={"ratio": factors[b]})
         more = {"couplings": {f"{a}_{b}": factors}}
@@ -263,9 +264,9 @@ def _shared_motors(
         old, new = (f.quality.errors.model for f in (fitted, after))
         alive = (old > 0) & (new > 0)
         fall = 1.0 - float(np.exp(np.mean(np.log(new[alive] / old[alive])))) if alive.any() else 0.0
-        found.append(_finding_with_options(finding, more, fall))
+        findings.append(_finding_with_options(finding, more, fall))
         fitted = after
-    return found, fitted
+    return findings, fitted
 
 
 def _fit_options(check: LogCheck) -> dict[str, Any]:
@@ -313,10 +314,10 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
 
 def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[Finding]:
     """Positions whose resolution biases the fit, and a cut-off with which it does not."""
-    said = [n for n in fitted.notes if n.code == "coarse"]
-    if not said or not fitted.reduced.cutoff:
+    notes = [n for n in fitted.notes if n.code == "coarse"]
+    if not notes or not fitted.reduced.cutoff:
         return []
-    finding = Finding("coarse", "warning", str(said[0]), values=said[0].values)
+    finding = Finding("coarse", "warning", str(notes[0]), values=notes[0].values)
     more = {"cutoff": fitted.reduced.cutoff * LOWER}
     after = _fit_or_none(recording, check, more)
     if after is None or any(n.code == "coarse" for n in after.notes):
@@ -328,10 +329,11 @@ def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[
 def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding]:
     """Segments in which a joint's torque is far from what its motion explains elsewhere."""
     rows, out = trial.rows, []
-    rest = trial.held_out_residuals / trial.row_deviations
+    residuals = trial.held_out_residuals / trial.row_deviations
     for j in rows.joints:
-        own = rows.joint == j
-        e, t = rest[own], rows.t[own]
+        at_joint = rows.joint == j
+        e, t = residuals[at_joint], rows.t[at_joint]
+        # Of a normal law, the deviation is 1.4826 times the median absolute one.
         spread = 1.4826 * float(np.median(np.abs(e - np.median(e))))
         away = np.abs(e - np.median(e)) > CONTACT * max(spread, 1e-300)
         far = np.flatnonzero(away).astype(np.int64)
@@ -341,6 +343,7 @@ def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding
         gaps = [np.arange(a, b) for a, b in pairwise(far) if b - a <= 3]  # up to two rows long
         filled = np.unique(np.concatenate([far, *gaps])).astype(np.int64)
         parts = [p for p in excluded_blocks(filled, "") if p.count > 1]
+        # The rows are decimated: a contact may begin up to one step before the first of them.
         when = tuple((float(t[p.first]) - step, float(t[p.last]) + step) for p in parts[:20])
         if not when:
             continue

@@ -87,6 +87,7 @@ def rest_basis(basis: Basis, scale: Array) -> Array:
     what is periodic ends as it starts.
     """
     _, rate, push, _ = basis.matrices(np.zeros(1)) * scale
+    # Times the period, an acceleration has the size of a velocity, and one tolerance fits both.
     _, singular, right = np.linalg.svd(np.vstack([rate, push * basis.period]))
     rank = int((singular > REST_TOLERANCE * singular[0]).sum())
     return np.ascontiguousarray(right[rank:].T)
@@ -151,6 +152,7 @@ class Splines:
     @cached_property
     def _basis_functions(self) -> BSpline:
         knots = np.arange(-DEGREE, self.points + DEGREE + 1) * (self.period / self.points)
+        # The first control points once more at the end make the spline periodic.
         wrapped = np.arange(self.points + DEGREE) % self.points
         return BSpline(knots, np.eye(self.points)[wrapped], DEGREE)
 

@@ -95,6 +95,7 @@ def resolve_bounds(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
             )
     for kind, (low, high) in bounds.limits_by_name():
         for j, joint in enumerate(robot.joints):
+            # Postures need not include zero, and a joint's weight may need torques of one sign.
             allows_rest = kind in ("position", "torque") or low[j] < 0 < high[j]
             if not low[j] < high[j] or not allows_rest:
                 why = "leave no room" if allows_rest else "exclude standstill, which a period needs"

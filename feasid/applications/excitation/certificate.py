@@ -101,8 +101,8 @@ class ExcitationCertificate:
         torque = ", ".join(f"{v:.3g}" for v in self.torque_deviations)
         lines.append(f"predicted standard error of torques on the reference motion: {torque}")
         if self.gain_deviations is not None:
-            told = ", ".join(f"{100 * v:.2g} %" for v in self.gain_deviations)
-            lines.append(f"predicted standard error of gain ratios: {told}")
+            shares = ", ".join(f"{100 * v:.2g} %" for v in self.gain_deviations)
+            lines.append(f"predicted standard error of gain ratios: {shares}")
         return "\n".join(lines)
 
 
@@ -134,25 +134,26 @@ def certify_motion(
     base parameters, unknown gains have columns after theirs.
     """
     rows = regressor(robot, *motion, columns=columns)
-    plain, weighted = rows.reshape(-1, len(columns)), rows / noise[:, None]
-    singular = np.linalg.svd(np.linalg.qr(plain, mode="r"), compute_uv=False)
+    matrix, weighted = rows.reshape(-1, len(columns)), rows / noise[:, None]
+    singular = np.linalg.svd(np.linalg.qr(matrix, mode="r"), compute_uv=False)
     condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
     with np.errstate(divide="ignore"):
         log_det = 2 * float(np.log(singular).sum()) - len(columns) * np.log(len(motion[0]))
     gains = None
     if expected is not None:
-        own = add_gain_columns(weighted, expected)
-        root, _ = _covariance_root(np.vstack([own.reshape(-1, known.shape[1]), known]))
+        extended = add_gain_columns(weighted, expected)
+        root, _ = _covariance_root(np.vstack([extended.reshape(-1, known.shape[1]), known]))
         ratios = root[len(columns) :] - root[len(columns) :].mean(axis=0)
+        # The last row knows nothing but the gains' common factor.
         gains, known = np.linalg.norm(ratios, axis=1), known[:-1, : len(columns)]
-    root, unseen = _covariance_root(np.vstack([weighted.reshape(plain.shape), known]))
+    root, unseen = _covariance_root(np.vstack([weighted.reshape(matrix.shape), known]))
     deviations = np.where(unseen, np.inf, np.linalg.norm(root, axis=1))
     task = regressor(robot, *reference, columns=columns)
     if unseen.any():
         torque = np.where((np.abs(task[..., unseen]) > 0).any(axis=(0, 2)), np.inf, 0.0)
     else:
         torque = np.sqrt(((task @ root) ** 2).sum(axis=2).mean(axis=0))
-    values = np.linalg.svd(_normalise_columns(plain)[0], compute_uv=False)
+    values = np.linalg.svd(_normalise_columns(matrix)[0], compute_uv=False)
     return ExcitationCertificate(
         expressions,
         int((values > RANK_TOLERANCE * values[0]).sum()),

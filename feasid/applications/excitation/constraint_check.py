@@ -62,9 +62,8 @@ def check_times(problem: Problem) -> Array:
 def smallest_margins_of_design(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
     """The least margin of every limit over these times."""
     motion = [np.ascontiguousarray(m.T) for m in problem.basis.matrices(t) @ coefficients]
-    return smallest_margins_of_motion(
-        problem.exact_dynamics, problem.bounds, problem.constraints, motion
-    )
+    limits = problem.bounds, problem.constraints
+    return smallest_margins_of_motion(problem.exact_dynamics, *limits, motion)
 
 
 def smallest_margins_of_motion(
@@ -87,15 +86,14 @@ def smallest_margins_of_motion(
             limit = repeat_limits(limit, values[kind])
             margins, rows, _ = limit_margins(values[kind], limit)
             for row, low in zip(rows, margins.min(axis=1), strict=True):
-                j = int(row) % len(joints)
+                j = int(row) % len(joints)  # below torques with friction, those without it
                 name = f"{kind} limit of joint {joints[j]!r}"
                 out.append(Margin(name, joints[j], kind, float(low)))
     for part in constraints:
         assert evaluation is not None
         lows = part(evaluation)[0].min(axis=1)
-        out += [
-            Margin(n, None, "space", float(m)) for n, m in zip(part.margin_names, lows, strict=True)
-        ]
+        rows = zip(part.margin_names, lows, strict=True)
+        out += [Margin(name, None, "space", float(low)) for name, low in rows]
     return out
 
 
@@ -196,9 +194,8 @@ class ExcitationProblem:
             `z` has another shape or is not finite.
         """
         coefficients = self.problem.coordinates.coefficients(as_unknowns(z, self.size))
-        return tuple(
-            smallest_margins_of_design(self.problem, coefficients, check_times(self.problem))
-        )
+        t = check_times(self.problem)
+        return tuple(smallest_margins_of_design(self.problem, coefficients, t))
 
     def _evaluate(
         self, z: npt.ArrayLike, objective: Objective | None, weight: float, reach: float = 1.0
@@ -226,6 +223,7 @@ def shrink_into_limits(problem: Problem, z: Array, t: Array) -> Array | None:
     z = 0 is standstill at a posture that satisfies all constraints; limits on joints are convex, so
     that they hold for all smaller motions once they hold for one.
     """
+    # Some of the times are enough to find the size; all of them decide.
     sparse = t[:: CHECK_REFINEMENT // 2]
     share = largest_feasible_scale(problem, z, sparse)
     for _ in range(MAX_SCALING_STEPS if share else 0):
@@ -239,6 +237,7 @@ def largest_feasible_scale(problem: Problem, z: Array, t: Array) -> float:
     """The largest size at which a motion keeps its limits at these times; 0 for none."""
     if satisfies_limits(problem, z, t):
         return 1.0
+    # Distances between links are not convex in the size: the largest of several is bracketed.
     good, bad = 0.0, 1.0
     for share in (0.9999, 0.999, 0.99, 0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05):
         if satisfies_limits(problem, share * z, t):

@@ -141,21 +141,20 @@ def design_setting(
 ) -> DesignSetting:
     """The robot with the joint terms of a fit, its limits, and a posture that keeps all of them."""
     model, assumed = with_fit_terms(robot, friction, drive_inertia)
-    plain = MotionRegressor(model, ())
+    dynamics = MotionRegressor(model, ())
     bounds, assumptions = resolve_bounds(model, **limits)
     notes: list[str] = [*assumed, *assumptions]
     base = base_parameters(model)
-    constraints = posture_constraints(plain, bounds, notes=notes, **space)
-    posture = find_rest_posture(plain, bounds, constraints, np.random.default_rng(seed))
+    constraints = posture_constraints(dynamics, bounds, notes=notes, **space)
+    posture = find_rest_posture(dynamics, bounds, constraints, np.random.default_rng(seed))
     return DesignSetting(model, base, bounds, constraints, posture, tuple(notes))
 
 
 def make_basis(family: str, duration: float, harmonics: int, slow: float) -> bases.Basis:
     """The family of trajectories of this name."""
-    spline = family == "spline"
-    basis = (
-        bases.Splines(duration, 2 * harmonics + 1) if spline else bases.Fourier(duration, harmonics)
-    )
+    basis: bases.Basis = bases.Fourier(duration, harmonics)
+    if family == "spline":
+        basis = bases.Splines(duration, basis.size)
     return bases.SlowedBasis(basis, slow) if slow else basis
 
 
@@ -209,8 +208,10 @@ def expected_gains(setting: DesignSetting, known: Array) -> tuple[Array, Array, 
         raise InputError('objective="gains" needs the description\'s inertials: they are lacking')
     expected = np.asarray(base.K, dtype=np.float64) @ np.nan_to_num(setting.robot.values)
     information = np.pad(known, ((0, 1), (0, dof)))
+    # One more equation: the mean of the gains' logarithms is known to `GAIN_FACTOR`.
     information[-1, -dof:] = 1.0 / (GAIN_FACTOR * dof)
     ratios = np.zeros((base.size + dof,) * 2)
+    # The variance of these logarithms about their mean, averaged over joints.
     ratios[-dof:, -dof:] = (np.eye(dof) - 1.0 / dof) / dof
     return expected, information, ratios
 
@@ -219,6 +220,7 @@ def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
     """A random start: each basis function about half as large as the limits allow."""
     joints, unknowns = problem.coordinates.shape
     z: Array = 0.5 / np.sqrt(unknowns) * rng.standard_normal(joints * unknowns)
+    # Limits of joints hold at this size mostly; distances and torques need not.
     if problem.constraints or np.isfinite(problem.bounds.torque).any():
         t = bases.times_within_period(problem.basis, problem.samples)
         return (largest_feasible_scale(problem, z, t) or 1.0) * z
@@ -253,10 +255,9 @@ def task_information(
         motions = [motion_at(problem, z, t) for z in drawn]
     else:
         motions = task_motions(task)
-    y = np.vstack(
-        [weighted_regressor(setting.robot, setting.columns, m, problem.weights) for m in motions]
-    )
-    y = y * problem.scale
+    robot, columns = setting.robot, setting.columns
+    blocks = [weighted_regressor(robot, columns, m, problem.weights) for m in motions]
+    y = np.vstack(blocks) * problem.scale
     return np.asarray(y.T @ y / len(y))
 
 

@@ -45,8 +45,8 @@ class DriveTerms:
     symbol: str
     owners: Places  #: The drives.
     values: Array  #: Shape (owners, 1): the description's; zero where it does not say.
-    wanted: Places  #: Those drives whose column is wanted, and where it stands.
-    places: Places  #: See `wanted`.
+    members: Places  #: Those drives whose column is wanted, and where it stands.
+    places: Places  #: See `members`.
 
     @property
     def is_friction(self) -> bool:
@@ -99,6 +99,7 @@ class DriveColumns:
             np.where(widths > transitions, OVERSHOOT, 0.0)[:, None],
             np.array([[drive.rest] for drive in robot.drives]),
             np.array([d.spring_ends for d in robot.drives]).T[..., None],
+            # A drive without ripple has an empty tuple.
             np.array([(*d.ripple, 0.0, 0.0)[:2] for d in robot.drives]).T[..., None],
             terms,
         )
@@ -121,8 +122,8 @@ class DriveSignals:
         coupling, friction = self.columns.coupling, np.zeros_like(torques)
         for terms in self.columns.terms:
             signal, *_ = self._term_factors(terms.symbol)
-            along = coupling[terms.wanted].T
-            regressor[:, :, terms.places] = along * signal[terms.wanted].T[:, None]
+            along = coupling[terms.members].T
+            regressor[:, :, terms.places] = along * signal[terms.members].T[:, None]
             drive_torques = coupling[terms.owners].T @ (terms.values * signal[terms.owners])
             if terms.is_friction:
                 friction += drive_torques
@@ -142,10 +143,11 @@ class DriveSignals:
             _, *slopes = self._term_factors(terms.symbol)
             bar = np.zeros_like(self._drive_velocities)
             if rows is not None:
+                # The second set of torques lacks friction, and does not depend on it.
                 pushed = rows[0] if terms.is_friction else rows.sum(axis=0)
                 bar[terms.owners] = terms.values * (coupling[terms.owners] @ pushed)
-            along = coupling[terms.wanted].T
-            bar[terms.wanted] += (along * regressor_bar[:, :, terms.places]).sum(axis=1).T
+            along = coupling[terms.members].T
+            bar[terms.members] += (along * regressor_bar[:, :, terms.places]).sum(axis=1).T
             for part, slope in zip(out, slopes, strict=True):
                 if slope is not None:
                     part += coupling.T @ (bar * slope)

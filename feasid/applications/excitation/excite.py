@@ -194,6 +194,7 @@ def excite(
     objectives = designs.ObjectiveFamily(tuple(weights.items()), ratios)
     clock = SearchClock(time_limit)
     if optimiser is None:
+        # With a number of rounds, the motion must not depend on the number of workers.
         search = parallel_search.ParallelSearch(
             problem, objectives, seed, time_limit, rounds, starts,
             workers if rounds is None else max(1, min(rounds, parallel_search.FIXED_SEARCHES)),
@@ -240,24 +241,21 @@ def _progress_reporter(
 
 
 def _best_feasible_motion(
-    search_result: parallel_search.SearchResult, problem: Problem, seconds: float
+    result: parallel_search.SearchResult, problem: Problem, seconds: float
 ) -> tuple[Array, list[str]]:
     """The best motion that satisfies all constraints, and how the search ended."""
-    if search_result.interrupted and not search_result.candidates:
+    if result.interrupted and not result.candidates:
         raise KeyboardInterrupt
     t = constraint_check.check_times(problem)
-    for z in search_result.candidates:
-        feasible_motion = constraint_check.shrink_into_limits(problem, z, t)
-        if feasible_motion is not None:
-            how = "interrupted" if search_result.interrupted else "searched"
-            return feasible_motion, [
-                f"{how} for {seconds:.0f} s, {search_result.descents} descents"
-            ]
+    for z in result.candidates:
+        motion = constraint_check.shrink_into_limits(problem, z, t)
+        if motion is not None:
+            how = "interrupted" if result.interrupted else "searched"
+            return motion, [f"{how} for {seconds:.0f} s, {result.descents} descents"]
     violations: list[str] = []
-    for z in search_result.candidates:
-        margins = constraint_check.smallest_margins_of_design(
-            problem, problem.coordinates.coefficients(z), t
-        )
+    for z in result.candidates:
+        coefficients = problem.coordinates.coefficients(z)
+        margins = constraint_check.smallest_margins_of_design(problem, coefficients, t)
         violations += [m.name for m in sorted(margins, key=lambda m: m.slack) if m.slack < 0]
     why = "; ".join(dict.fromkeys(violations[:3])) or "there was no time for a start"
     raise ExcitationError(
@@ -281,9 +279,8 @@ def _make_trajectory(
     motion = designs.motion_at(problem, z, sample_times(problem.basis.period, rate))
     reference: Sequence[Array] = motion
     if task is not None:
-        reference = [
-            np.concatenate(parts) for parts in zip(*designs.task_motions(task), strict=True)
-        ]
+        parts = zip(*designs.task_motions(task), strict=True)
+        reference = [np.concatenate(arrays) for arrays in parts]
     certificate = certify_motion(
         setting.robot,
         setting.columns,

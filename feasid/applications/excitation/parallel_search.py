@@ -69,6 +69,7 @@ class ParallelSearch:
         """Make the search of this number in this process."""
         rounds = self.rounds
         if rounds is not None:
+            # The first searches make those that are left over.
             rounds = rounds // self.count + (number < rounds % self.count)
         search = Search(
             self.problem,
@@ -81,9 +82,8 @@ class ParallelSearch:
             progress,
         )
         search.run()
-        return SearchResult(
-            search.value, tuple(search.candidates()), search.descents, search.interrupted
-        )
+        candidates = tuple(search.candidates())
+        return SearchResult(search.value, candidates, search.descents, search.interrupted)
 
 
 def run_searches(
@@ -107,6 +107,7 @@ def run_searches(
     try:
         results.append(searches(0, progress))
     finally:
+        # After an exception or Ctrl-C, too: no process may go on.
         waiting = bool(results) and not results[0].interrupted
         ends = [one.result(clock.limit - clock.seconds if waiting else 0.0) for one in crew]
     results += [end for end in ends if end is not None]
@@ -119,14 +120,14 @@ def run_searches(
 
 
 def _combine_results(results: list[SearchResult]) -> SearchResult:
-    ordered = sorted(results, key=lambda found: found.value)
-    best = [found.candidates[:1] for found in ordered]
-    runners_up = [found.candidates[1:] for found in ordered]
+    ordered = sorted(results, key=lambda result: result.value)
+    best = [result.candidates[:1] for result in ordered]
+    runners_up = [result.candidates[1:] for result in ordered]
     return SearchResult(
         ordered[0].value,
         tuple(z for some in (*best, *runners_up) for z in some),
-        sum(found.descents for found in results),
-        any(found.interrupted for found in results),
+        sum(result.descents for result in results),
+        any(result.interrupted for result in results),
     )
 
 

@@ -51,6 +51,7 @@ class ConditionNumber:
     def __call__(self, information: Array) -> tuple[float, Array]:
         """Value and derivative by the information matrix."""
         values, vectors = _eigenvalues_and_vectors(information)
+        # Powers of 1024 overflow: each sum is relative to its largest term.
         exponents = np.log(values) * self.power
         high, low = np.exp(exponents - exponents.max()), np.exp(exponents.min() - exponents)
         value = exponents.max() - exponents.min() + np.log(high.sum()) + np.log(low.sum())
@@ -65,6 +66,7 @@ class LogDet:
     def __call__(self, information: Array) -> tuple[float, Array]:
         """Value and derivative by the information matrix."""
         size = len(information)
+        # A Cholesky factor costs a fraction of the eigenvalues and does while no pivot vanishes.
         factor, failed = dpotrf(information, lower=1)
         pivots = np.diag(factor) ** 2
         if failed or pivots.min() < size * MIN_RELATIVE_EIGENVALUE * pivots.max():
@@ -121,6 +123,7 @@ class LimitBarrier:
         value, slope = -np.log(safe), -1 / safe
         close = np.nonzero(margins < self.reach)
         if close[0].size:
+            # Value, slope and curvature are the logarithm's where a margin equals `reach`.
             step = (margins[close] - 2 * self.reach) / self.reach
             value[close] += 0.5 * (step**2 - 1)
             slope[close] = step / self.reach
@@ -176,8 +179,8 @@ class CoefficientCoordinates:
         for j in range(len(posture)):
             halves = np.array([0.5 * (high - low)[j] for low, high in bounds.derivative_limits])
             scale = (halves[:, None] / peaks).min(axis=0)
-            own = np.diag(scale)
-            spans.append(own @ bases.rest_basis(basis, scale) if rest else own)
+            scaling = np.diag(scale)
+            spans.append(scaling @ bases.rest_basis(basis, scale) if rest else scaling)
         return cls(np.outer(bases.constant_coefficients(basis), posture), np.stack(spans))
 
     @property
@@ -295,6 +298,7 @@ class Problem:
             value += added
             bar = (rows @ (2 * by_information * units)).reshape(extended.shape)
             if expected is not None:
+                # Columns of gains are torques Y beta, whose derivative adds to that of Y.
                 bar, gains = np.split(bar, [len(expected)], axis=2)
                 bar = bar + np.einsum("kjj->kj", gains)[:, :, None] * expected
             bar = bar * self.weights[:, None]
@@ -346,6 +350,7 @@ def _limit_barrier(values: Array, limit: Array, barrier: LimitBarrier) -> tuple[
     slope *= slopes[:, None]
     bar = np.zeros_like(values)
     below = np.count_nonzero(np.isfinite(limit[0]))
+    # A joint with limits on both sides has a row in either part.
     bar[rows[:below]] = slope[:below]
     bar[rows[below:]] += slope[below:]
     return total, bar

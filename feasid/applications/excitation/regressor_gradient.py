@@ -112,6 +112,7 @@ class NodeTopology:
         bodies = len(np.unique(self.rows))
         out = x[:bodies]
         if bodies < len(x):
+            # Bodies come first, one per joint; rotors are added to the joints that turn them.
             out = out.copy()
             np.add.at(out, self.rows[bodies:], x[bodies:])
         return out
@@ -123,6 +124,7 @@ class NodeTopology:
         turns = one + by_cos * cos + by_sin * sin
         fixed, p_cos, p_sin, p_q = self.position
         places = fixed + p_cos * cos + p_sin * sin + p_q * q
+        # Parents come before their children, whose poses they bring into the base frame.
         for i, parent in enumerate(self.parents):
             if parent >= 0:
                 turn = turns[..., parent]
@@ -202,6 +204,7 @@ def _wrench_coefficients() -> Array:
         out[:, k, SPIN] = inertia
         for j, (u, v) in enumerate(UPPER):
             both = np.cross(axes[u], inertia[v]), np.cross(axes[v], inertia[u])
+            # A product of two components stands for both orders, a square for one.
             out[:, k, TURN][:, j] = both[0] + both[1] * (u != v)
     for k in range(3):
         out[:, LEVERS, PUSH][:, k] = skew[k].T
@@ -220,14 +223,14 @@ CONSTANTS = _wrench_coefficients()
 class WrenchColumns:
     """Wrenches in the base frame that the ten parameters of every node need.
 
-    ``columns`` (6, 10, N, n); ``spins`` (3, 3, N, n) are omega, alpha and a in the base frame and
-    ``own`` the same in the nodes' frames; ``drift`` (3, N, n) is the velocity of the origins.
+    ``columns`` (6, 10, N, n); ``spins`` (3, 3, N, n) are omega, alpha and a in the base frame,
+    ``body_spins`` in the nodes' frames; ``drift`` (3, N, n) is the velocity of the origins.
     """
 
     flow: TreeMotion
     columns: Array
     spins: Array
-    own: Array
+    body_spins: Array
     drift: Array
 
     @classmethod
@@ -262,8 +265,8 @@ class WrenchColumns:
         body_gradient = np.zeros((3, 3, count, nodes))
         body_gradient[:, 1], body_gradient[:, 2] = numbers[SPIN], numbers[PUSH]
         for k, (r, c) in enumerate(UPPER):
-            body_gradient[r, 0] += numbers[TURN][k] * self.own[c, 0]
-            body_gradient[c, 0] += numbers[TURN][k] * self.own[r, 0]
+            body_gradient[r, 0] += numbers[TURN][k] * self.body_spins[c, 0]
+            body_gradient[c, 0] += numbers[TURN][k] * self.body_spins[r, 0]
         moments, forces = self.columns[:3], self.columns[3:, 6:]
         pose = np.empty((6, count, nodes))
         pose[:3] = cross(moments, bar[:3]).sum(axis=1) + cross(forces, bar[3:, 6:]).sum(axis=1)
@@ -367,6 +370,7 @@ class MotionRegressor:
         forces = np.zeros((q.shape[1], 6, 0))
         if wrenches is not None:
             columns, (node, number, _) = wrenches.columns, self.column_places
+            # Gradients need the wrenches of all ten parameters later.
             columns = columns.copy() if self.reduced_nodes else columns
             for i, ten in self.reduced_nodes:
                 columns[:, : ten.shape[1], :, i] = np.einsum("tk,ctn->ckn", ten, columns[..., i])
@@ -374,11 +378,10 @@ class MotionRegressor:
             forces = np.ascontiguousarray(by_sample[:, :, number * columns.shape[3] + node])
         regressor = np.zeros((q.shape[1], self.robot.dof, len(self.columns)))
         if forces.size:
-            carried = self.topology.path[:, self.column_places[0]]
+            nodes, _, places = self.column_places
+            carried = self.topology.path[:, nodes]
             block = ((flow.axes.transpose(1, 2, 0) @ forces) * carried).swapaxes(0, 1)
-            regressor[:, :, self.column_places[2]] = self.topology.sum_by_joint(block).swapaxes(
-                0, 1
-            )
+            regressor[:, :, places] = self.topology.sum_by_joint(block).swapaxes(0, 1)
         loads = np.zeros((6, *flow.rate.shape))
         if torque:
             assert wrenches is not None

@@ -57,6 +57,7 @@ class Perturbations:
         joint = int(rng.integers(shape[0]))
         low, high = np.log(PERTURBATION_SIZES)
         size = float(np.exp(rng.uniform(low, high)))
+        # Of five, two change all joints, one changes a joint, one draws it, one exchanges it.
         kind = int(rng.integers(5))
         if kind < 2:
             yield (old + SIMULTANEOUS_SHARE * size * rng.standard_normal(shape)).ravel()
@@ -66,13 +67,12 @@ class Perturbations:
             if kind == 2:
                 new[joint] += size * rng.standard_normal(shape[1])
             elif kind == 3:
-                new[joint] = self._fit_into_limits(
-                    joint, self.draw(rng).reshape(shape)[joint], old[joint]
-                )
+                motion = self.draw(rng).reshape(shape)[joint]
+                new[joint] = self._fit_into_limits(joint, motion, old[joint])
             else:
                 other = others[int(rng.integers(len(others)))].reshape(shape)[joint]
-                moved = self.shift_in_time(joint, other, rng.random(), back=rng.random() < 0.5)
-                new[joint] = self._fit_into_limits(joint, moved, old[joint])
+                motion = self.shift_in_time(joint, other, rng.random(), back=rng.random() < 0.5)
+                new[joint] = self._fit_into_limits(joint, motion, old[joint])
             yield new.ravel()
 
     def shift_in_time(self, joint: int, z: Array, share: float, *, back: bool) -> Array:
@@ -237,8 +237,8 @@ class Search:
 
     def candidates(self) -> list[Array]:
         """Candidates for the result, the best first."""
-        found = [] if self.final is None else [self.final]
-        return [*found, *(c.z for c in self._best_first())]
+        final = [] if self.final is None else [self.final]
+        return [*final, *(c.z for c in self._best_first())]
 
     def _random_starts(self) -> None:
         starts = DEFAULT_STARTS if self.starts is None and self.rounds is not None else self.starts
@@ -246,6 +246,7 @@ class Search:
             first = not self.archive
             if not first:
                 self.clock.check_deadline(START_TIME_SHARE)
+            # An interruption must find a motion: the first start is kept before it is finished.
             new = self._descend_from_random(keep=first)
             self.pool = []
             self.archive = sorted([*self.archive, new], key=lambda c: c.value)[:ARCHIVE_SIZE]
@@ -277,10 +278,8 @@ class Search:
             for start in self._best_first()[: 2 * POOL_SIZE]:
                 fresh.append(self._descend(start, NARROW_STAGES, keep=not fresh))
         self.pool = sorted(fresh, key=lambda c: c.value)[:POOL_SIZE] or self.pool
-        ways = [
-            _SearchStrategy(self._perturb_best),
-            _SearchStrategy(self._descend_from_another_start),
-        ]
+        steps = self._perturb_best, self._descend_from_another_start
+        ways = [_SearchStrategy(step) for step in steps]
         for _ in count() if self.rounds is None else range(self.rounds):
             way = max(ways, key=lambda w: w.gains / w.evaluations)
             value, evaluations = self.pool[0].value, self.evaluations
@@ -301,6 +300,7 @@ class Search:
 
     def _perturb_best(self) -> None:
         """Perturb one of the best and descend; stop early if the result stays worse."""
+        # Mostly the best, at times the second or third.
         parent = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
         others = [c.z for c in (*self.pool, *self.archive)]
         changed = list(self.perturbations.perturb(parent.z, others, self.rng))
@@ -311,9 +311,8 @@ class Search:
 
         if len(changed) > 1:
             changed.sort(key=value_of)
-        descended = self._descend(
-            SearchPoint(np.inf, changed[0], parent.hessian), NARROW_STAGES[:1]
-        )
+        start = SearchPoint(np.inf, changed[0], parent.hessian)
+        descended = self._descend(start, NARROW_STAGES[:1])
         if descended.value < value_of(self.pool[0].z) + ABANDON_MARGIN:
             self._keep_best(self._descend(descended, NARROW_STAGES[1:]))
 
@@ -321,8 +320,8 @@ class Search:
         """Keep the best few that differ."""
         different = [c for c in self.pool if abs(c.value - new.value) > SAME_VALUE_TOLERANCE]
         same = [c for c in self.pool if abs(c.value - new.value) <= SAME_VALUE_TOLERANCE]
-        kept = min([*same, new], key=lambda c: c.value)
-        self.pool = sorted([*different, kept], key=lambda c: c.value)[:POOL_SIZE]
+        lowest = min([*same, new], key=lambda c: c.value)
+        self.pool = sorted([*different, lowest], key=lambda c: c.value)[:POOL_SIZE]
         self._report()
 
     def _report(self) -> None:
@@ -368,21 +367,15 @@ class Search:
                 elif keep:
                     self.pool = [SearchPoint(np.inf, x)]
 
-            options: Any = {
-                "maxiter": stage.iterations,
-                "gtol": 1e-6,
-                "hess_inv0": _valid_inverse_hessian(at.hessian),
-            }
+            inverse = at.hessian
+            if inverse is not None:
+                # BFGS begins with symmetric and positive definite matrices only.
+                inverse = 0.5 * (inverse + inverse.T)
+                usable = np.isfinite(inverse).all() and np.linalg.eigvalsh(inverse)[0] > 0
+                inverse = inverse if usable else None
+            options: Any = {"maxiter": stage.iterations, "gtol": 1e-6, "hess_inv0": inverse}
             result = minimize(
                 evaluate, at.z, jac=True, method="BFGS", callback=keep_iterate, options=options
             )
             at = SearchPoint(float(result.fun), np.asarray(result.x), np.asarray(result.hess_inv))
         return at
-
-
-def _valid_inverse_hessian(hessian: Array | None) -> Array | None:
-    """A matrix that BFGS may begin with: symmetric and positive definite, else None."""
-    if hessian is None or not np.isfinite(hessian).all():
-        return None
-    even = 0.5 * (hessian + hessian.T)
-    return even if np.linalg.eigvalsh(even)[0] > 0 else None

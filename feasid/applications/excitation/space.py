@@ -167,9 +167,10 @@ def _attach_capsule(at: LinkFrame, start: Array, end: Array, radius: float) -> C
 def _drop_contained_capsules(capsules: list[Capsule]) -> tuple[Capsule, ...]:
     """Capsules that are not inside another one of the same body."""
     capsules_left: list[Capsule] = []
+    # No capsule lies within a thinner one. One with a polytope is not all there, and contains none.
     for capsule in sorted(capsules, key=lambda c: -c.radius):
-        whole = (k for k in capsules_left if k.body == capsule.body and k.polytope is None)
-        if not any(k.contains(capsule) for k in whole):
+        others = (k for k in capsules_left if k.body == capsule.body and k.polytope is None)
+        if not any(k.contains(capsule) for k in others):
             capsules_left.append(capsule)
     return tuple(capsules_left)
 
@@ -302,8 +303,9 @@ class LinkDistance:
         gap = length - radii[:, None]
         for k, (first, second) in enumerate(self.pairs):
             closer = _polytope_gaps(evaluation, self.capsules[first], self.capsules[second], gap[k])
-            for at, found, direction, point in closer:
-                gap[k, at], apart[:, k, at] = found, direction
+            for at, room, direction, point in closer:
+                # Its gradient is that of one corner along the normal of the other body's face.
+                gap[k, at], apart[:, k, at] = room, direction
                 first_point[:, k, at] = second_point[:, k, at] = point
 
         def pull_back(bar: Array, out: MotionGradient) -> None:
@@ -339,11 +341,12 @@ def _polytope_gaps(
             own_turn, own_place = _body_pose(evaluation, second_hull.body, chunk)
             points = np.einsum("ijn,mj->imn", own_turn, corners) + own_place[:, None]
             turn, place = _body_pose(evaluation, one.body, chunk)
-            own = np.einsum("jin,jmn->imn", turn, points - place[:, None])
-            height = (one.polytope.normals @ own.reshape(3, -1)).reshape(-1, *own.shape[1:])
+            local = np.einsum("jin,jmn->imn", turn, points - place[:, None])
+            height = (one.polytope.normals @ local.reshape(3, -1)).reshape(-1, *local.shape[1:])
             corner = height.argmin(axis=1)
             room = np.take_along_axis(height, corner[:, None], axis=1)[:, 0]
             room -= one.polytope.offsets[:, None] + radius
+            # Of the faces that separate the bodies, the one that does so most.
             face, n = room.argmax(axis=0), np.arange(len(chunk))
             better = room[face, n] > gap[chunk]
             at, face, n = chunk[better], face[better], n[better]
@@ -420,9 +423,8 @@ def posture_constraints(
     out: list[PostureConstraint] = [
         _workspace_box(find_frame(robot, name), box) for name, box in (workspace or {}).items()
     ]
-    for pair in ignore:
-        for name in pair:
-            find_frame(robot, name)
+    for name in (name for pair in ignore for name in pair):
+        find_frame(robot, name)  # raises the error that names what is closest
     if not collision and floor is None:
         return tuple(out)
     capsules_by_link = link_capsules(robot, capsules, notes, meshes)
@@ -431,25 +433,25 @@ def posture_constraints(
             "floor needs shapes: the description has no collision primitives; pass meshes= or "
             "capsules="
         )
+    # A seed of their own: which pairs are left out must not depend on the search's.
     still = draw_postures(bounds, np.random.default_rng(0), OVERLAP_POSTURES)
     evaluation = dynamics.evaluate(still, np.zeros_like(still), np.zeros_like(still))
     if floor is not None:
-        heights = [
-            (c, FloorDistance(floor, (c,))(evaluation)[0]) for c in capsules_by_link if c.body >= 0
-        ]
-        moved = tuple(c for c, m in heights if np.ptp(m, axis=1).max() > MIN_AXIS_DISTANCE)
+        mobile = tuple(c for c in capsules_by_link if c.body >= 0)
+        heights = [FloorDistance(floor, (c,))(evaluation)[0] for c in mobile]
+        swings = [np.ptp(m, axis=1).max() for m in heights]
+        moved = tuple(c for c, s in zip(mobile, swings, strict=True) if s > MIN_AXIS_DISTANCE)
         out.append(FloorDistance(floor, moved))
     if collision and not capsules_by_link:
-        notes.append(
-            "collisions between links are not avoided: no collision primitives, no capsules="
-        )
+        text = "collisions between links are not avoided: no collision primitives, no capsules="
+        notes.append(text)
     pairs = collision_pairs(capsules_by_link, robot.parents, ignore)
     if collision and len(pairs):
         always = (LinkDistance(capsules_by_link, pairs, clearance)(evaluation)[0] < 0).all(axis=1)
         for a, b in pairs[always]:
-            links = f"{capsules_by_link[a].link!r} and {capsules_by_link[b].link!r}"
+            names = f"{capsules_by_link[a].link!r} and {capsules_by_link[b].link!r}"
             notes.append(
-                f"capsules of links {links} are too close in every posture: not kept apart"
+                f"capsules of links {names} are too close in every posture: not kept apart"
             )
         if not always.all():
             out.append(LinkDistance(capsules_by_link, pairs[~always], clearance))
@@ -526,6 +528,7 @@ def find_rest_posture(
         most = margins.max(axis=1) if not most.size else np.maximum(most, margins.max(axis=1))
         best = q[:, [int(np.argmax(margins.min(axis=0)))]]
         step = spread * (high - low)[:, None] * rng.standard_normal((len(low), POSTURES))
+        # The best posture stays among the drawn ones, so that no round loses it.
         q = np.hstack([best, np.clip(best + step, low[:, None], high[:, None])])
         spread /= 2
     room_left = posture_margins(dynamics, bounds, constraints, best)[:, 0]

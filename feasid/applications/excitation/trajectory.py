@@ -86,6 +86,7 @@ def largest_values(coefficients: Array, ceiling: Array) -> Array:
     for segment, joint in np.argwhere(out > ceiling):
         polynomial = np.polynomial.Polynomial(coefficients[:, segment, joint])
         turns = polynomial.deriv().roots() if order > 1 else np.zeros(0)
+        # Roots that coincide come with imaginary parts of their rounding.
         at = turns.real[(np.abs(turns.imag) < 1e-9) & (turns.real > 0) & (turns.real < 1)]
         out[segment, joint] = polynomial(np.concatenate([[0.0, 1.0], at])).max()
     return out
@@ -304,6 +305,7 @@ class Trajectory(Displayed):
         """
         posture = require_finite(start, (self.robot.dof,), "start")
         least = float(approach_times(np.abs(posture - self.q[0]), self.bounds).max())
+        # A robot that stands at the start already still needs a duration above zero.
         duration = max(least, 1e-3) if seconds is None else seconds
         s = np.linspace(0, 1, APPROACH_POINTS)
         profile = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
@@ -362,6 +364,7 @@ class Trajectory(Displayed):
             a limit.
         """
         message_rate = self.rate if rate is None else rate
+        # Half a step is left out: rounding must not put one more point before the end.
         t = np.append(np.arange(0, self.period - 0.5 / message_rate, 1 / message_rate), self.period)
         values = self.at(t)
         end_speeds = np.abs(values[1][[0, -1]]).max(axis=0)
@@ -386,6 +389,7 @@ class Trajectory(Displayed):
             delay = self.check_approach(start, approach)
         out = io.StringIO()
         out.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\njoint_names:\n")
+        # In YAML, a quote within single quotes is doubled.
         quoted = (joint.replace("'", "''") for joint in self.robot.joints)
         out.writelines(f"  - '{joint}'\n" for joint in quoted)
         out.write("points:\n")
@@ -429,7 +433,7 @@ class Trajectory(Displayed):
     def display(self) -> Display:
         """A short display of the motion."""
         c = self.certificate
-        size, kept = len(c.expressions), "kept" if c.limits_hold else "broken"
+        size, verdict = len(c.expressions), "kept" if c.limits_hold else "broken"
         active = {joint: kinds for joint, kinds in c.active_limits.items() if kinds}
         worst = np.argsort(-c.deviations)[:3]
         violations = [f"{m.name} is broken by {-m.slack:.2g}" for m in c.margins if m.slack < 0]
@@ -438,7 +442,7 @@ class Trajectory(Displayed):
             f"motion of {self.robot.name!r}: {self.period:g} s, {self.robot.dof} joints",
             [
                 Measure("parameters seen", f"{c.rank} of {size}", str(size), c.is_full_rank),
-                Measure("limits between samples", kept, "kept", c.limits_hold),
+                Measure("limits between samples", verdict, "kept", c.limits_hold),
                 Measure("condition number", f"{c.condition_number:.1f}"),
                 Measure("log det", f"{c.log_det:+.1f}"),
                 Measure("joints at a limit", f"{len(active)} of {self.robot.dof}"),

@@ -130,9 +130,10 @@ def _find_odd_log(
     every = list(range(len(rows)))
     if len(rows) < 3 or not (np.abs(bends(every)) > 1.0).any():
         return None
-    rest = {k: [*every[:k], *every[k + 1 :]] for k in every}
-    odd = min(every, key=lambda k: (float(np.nansum(bends(rest[k]) ** 2)), -k))
-    jumps = np.abs(values[odd] - np.median(values[rest[odd]], axis=0))
+    others = {k: [*every[:k], *every[k + 1 :]] for k in every}
+    # Where several do equally well, as each of three logs does, it is the newest.
+    odd = min(every, key=lambda k: (float(np.nansum(bends(others[k]) ** 2)), -k))
+    jumps = np.abs(values[odd] - np.median(values[others[odd]], axis=0))
     jumps /= np.maximum(ORDINARY, STANDS_OUT * np.sqrt(np.maximum(usual, deviations[odd] ** 2)))
     j, k = np.unravel_index(int(np.nanargmax(jumps)), jumps.shape)
     kind, place = CHANGES[k], drift.joints[j]
@@ -176,10 +177,10 @@ def _drift_of(
     for k, log in enumerate(logs.values()):
         missed = np.zeros(len(torques))
         for j, columns in enumerate(_change_columns(log, beta, model, torques)):
-            left = log.triangles[j] @ np.append(-beta[list(log.supports[j])], 1.0)
+            residual = log.triangles[j] @ np.append(-beta[list(log.supports[j])], 1.0)
             inverse = np.linalg.inv(columns.T @ columns / noise.quick[j] + np.eye(len(CHANGES)))
-            change = inverse @ (columns.T @ left) / noise.quick[j]
-            missed[j] = np.sum((left - columns @ change) ** 2)
+            change = inverse @ (columns.T @ residual) / noise.quick[j]
+            missed[j] = np.sum((residual - columns @ change) ** 2)
             sizes = _sizes(torques[j])
             values[k, j] = np.stack([sizes * change, sizes * np.sqrt(np.diag(inverse))], axis=1)
             values[k, j, ~columns.any(axis=0)] = np.nan
@@ -187,6 +188,7 @@ def _drift_of(
     # What all logs share cannot be separated from the model: changes are those from their mean.
     rows_alike = [name in alike for name in logs]
     values[..., 0] -= values[rows_alike, ..., 0].mean(axis=0)
+    # Friction and gain are factors, an offset is a torque.
     values[..., 0] += [1.0, 0.0, 1.0]
     return Drift(tuple(logs), tuple(model.coordinates), values, robot, errors), torques
 
@@ -253,11 +255,13 @@ def _usual_variance(robots: Sequence[JointChanges], torques: Array) -> Array:
     if not robots:
         return ORDINARY**2
     steps = np.concatenate([np.diff(_as_shares(one, torques)[0], axis=0) for one in robots])
-    own = np.quantile(np.abs(steps), MOST, axis=0) ** 2 / (2.0 * SIZE_OF_MOST**2)
-    own = np.where(np.isfinite(own), own, ORDINARY**2)  # joints without such a term
-    count = len(steps) * len(own)
-    common = (FEW * ORDINARY**2 + count * np.median(own, axis=0)) / (FEW + count)
-    return np.asarray((FEW * common + len(steps) * own) / (FEW + len(steps)))
+    variances = np.quantile(np.abs(steps), MOST, axis=0) ** 2 / (2.0 * SIZE_OF_MOST**2)
+    variances = np.where(
+        np.isfinite(variances), variances, ORDINARY**2
+    )  # joints without such a term
+    count = len(steps) * len(variances)
+    common = (FEW * ORDINARY**2 + count * np.median(variances, axis=0)) / (FEW + count)
+    return np.asarray((FEW * common + len(steps) * variances) / (FEW + len(steps)))
 
 
 def describe_change(kind: str, size: float) -> str:

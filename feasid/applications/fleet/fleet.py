@@ -102,9 +102,9 @@ class Fleet(Displayed):
     @document_output
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the type and the table, without fits, in a small file that `feasid.load` reads."""
-        if left := {*self.options} - {*savable_options(self.options, KNOWN)}:
-            text = f"option {min(left)} is code, which no file holds: save the fits of this fleet"
-            raise OutputError(text, option=min(left))
+        if codes := {*self.options} - {*savable_options(self.options, KNOWN)}:
+            text = f"option {min(codes)} is code, which no file holds: save the fits of this fleet"
+            raise OutputError(text, option=min(codes))
         head = {"format": "feasid fleet", "version": VERSION}
         write_record(path, self, KNOWN, head, {}, overwrite)
 
@@ -239,23 +239,21 @@ def fit_fleet(
     return _combine(alike, best, model, settings)
 
 
-def _fit_each(
-    robots: Mapping[str, Any], described: Robot, options: Mapping[str, Any]
-) -> dict[str, Fit]:
+def _fit_each(robots: Mapping[str, Any], model: Robot, options: dict[str, Any]) -> dict[str, Fit]:
     """Every robot fitted to its own logs."""
     alone: dict[str, Fit] = {}
     with step("fitting robots") as advance:
         for name, logs in robots.items():
             advance(len(alone), len(robots))
             with name_input(str(name)):
-                alone[name] = fit(logs, described, **options)
+                alone[name] = fit(logs, model, **options)
     return alone
 
 
 def _information(fitted: Fit) -> tuple[int, float]:
     """Number of parameters, and the information of a log on them as a logarithm."""
-    told = np.linalg.slogdet(np.eye(fitted.base.size) + fitted.triangle[0])[1]
-    return fitted.description.size, float(told)
+    logarithm = np.linalg.slogdet(np.eye(fitted.base.size) + fitted.triangle[0])[1]
+    return fitted.description.size, float(logarithm)
 
 
 def _as_alike(alone: Fit, best: Fit) -> Fit:
@@ -276,18 +274,16 @@ def _as_alike(alone: Fit, best: Fit) -> Fit:
                    estimate=estimate, torque_shift=best.torque_shift)  # fmt: skip
 
 
-def _combine(
-    alone: Mapping[str, Fit], best: Fit, model: Robot, options: Mapping[str, Any]
-) -> Fleet:
+def _combine(alone: Mapping[str, Fit], best: Fit, model: Robot, options: dict[str, Any]) -> Fleet:
     """The type of robots that were fitted alone, and their fits with it."""
     column = {parameter: k for k, parameter in enumerate(model.parameter_names)}
     equations = []
     for name, one in alone.items():
-        own = one.description.parameter_names
-        if not column.keys() >= {*own} or one.estimator.prior is None:
+        names = one.description.parameter_names
+        if not column.keys() >= {*names} or one.estimator.prior is None:
             raise InputError(f"{name}: fitted with other joint terms than the others")
         A = np.zeros((one.base.size, model.size))
-        A[:, [column[parameter] for parameter in own]] = one.triangle[0] @ one.base.K
+        A[:, [column[parameter] for parameter in names]] = one.triangle[0] @ one.base.K
         equations.append(TypeEquations(A, one.triangle[1]))
     problem = best.estimator.problem(best.equations)
     prior = type_prior(model, problem.reference, problem.sizes)

@@ -139,6 +139,7 @@ class LogStore:
             except FeasidError as error:
                 raise LogError(f"{name}: {error}", log=name) from error
             place.mkdir(parents=True, exist_ok=True)
+            # By names, the records of a robot are in the order of days and of their addition.
             number = len([*place.glob(f"{when}_*{SUFFIX}")]) + 1
             path = place / f"{when}_{number:04d}_{digest[:16]}{SUFFIX}"
             head = {"robot": robot, "day": when, "log": Path(name).name, "digest": digest}
@@ -187,8 +188,8 @@ class LogStore:
         NotEnoughDataError, InputError
             As `logs`, and as `feasid.fit`.
         """
-        given: Any = {k: v for k, v in self.options.items() if k not in LogOptions.__annotations__}
-        return fit([*self.logs(robot, since).values()], self.robot, **given | options)
+        terms: Any = {k: v for k, v in self.options.items() if k not in LogOptions.__annotations__}
+        return fit([*self.logs(robot, since).values()], self.robot, **terms | options)
 
     @one_thread()
     def drift(self, robot: str, since: str | None = None) -> Drift:

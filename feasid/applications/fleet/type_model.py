@@ -61,8 +61,8 @@ def type_prior(robot: Robot, reference: Array, sizes: Array) -> tuple[Array, Arr
         parts = inverse @ units
         curvature = np.einsum("aij,bji->ab", parts, parts)
         covariance[np.ix_(ten, ten)] = np.linalg.inv(curvature) / BELIEF
-    rest = np.setdiff1d(np.arange(robot.size), robot.inertial_columns.ravel())
-    covariance[rest, rest] = np.where(np.isfinite(sizes[rest]), sizes[rest], 1.0) ** 2
+    terms = np.setdiff1d(np.arange(robot.size), robot.inertial_columns.ravel())
+    covariance[terms, terms] = np.where(np.isfinite(sizes[terms]), sizes[terms], 1.0) ** 2
     return mean, covariance
 
 
@@ -95,18 +95,19 @@ def _marginal(
     information, pull, evidence = np.zeros_like(covariance), np.zeros_like(mean), 0.0
     for robot in robots:
         noise = np.eye(len(robot.A)) + robot.A @ deviations @ robot.A.T
-        rest = robot.rho - robot.A @ mean
-        solved = np.linalg.solve(noise, np.column_stack([robot.A, rest]))
+        residual = robot.rho - robot.A @ mean
+        solved = np.linalg.solve(noise, np.column_stack([robot.A, residual]))
         information += robot.A.T @ solved[:, :-1]
         pull += robot.A.T @ solved[:, -1]
-        evidence -= 0.5 * (float(rest @ solved[:, -1]) + np.linalg.slogdet(noise)[1])
+        evidence -= 0.5 * (float(residual @ solved[:, -1]) + np.linalg.slogdet(noise)[1])
     root = np.linalg.cholesky(covariance)
+    # Sums of products are symmetric but for rounding.
     values, vectors = np.linalg.eigh(root.T @ (0.5 * (information + information.T)) @ root)
     values = np.maximum(values, 0.0)
     half = root @ (vectors / np.sqrt(1.0 + values))  # of the type's covariance
-    told = half.T @ pull
-    evidence += 0.5 * float(told @ told) - 0.5 * float(np.log1p(values).sum())
-    return evidence, mean + half @ told, np.asarray(half @ half.T)
+    gain = half.T @ pull
+    evidence += 0.5 * float(gain @ gain) - 0.5 * float(np.log1p(values).sum())
+    return evidence, mean + half @ gain, np.asarray(half @ half.T)
 
 
 def find_type(

@@ -82,8 +82,8 @@ class Evidence:
     @property
     def ratio(self) -> float:
         """Error over the nominal model's, all joints."""
-        own, below = np.linalg.norm(self.error), np.linalg.norm(self.nominal_error)
-        return float(own / below) if np.isfinite(own) and below > 0 else np.inf
+        error, below = np.linalg.norm(self.error), np.linalg.norm(self.nominal_error)
+        return float(error / below) if np.isfinite(error) and below > 0 else np.inf
 
 
 @dataclass(frozen=True, eq=False)

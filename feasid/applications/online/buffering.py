@@ -75,9 +75,8 @@ class StuckSignal:
         count = len(signal)
         out = np.zeros(count, dtype=bool)
         for j in range(signal.shape[1]):
-            run, last = _run_lengths(
-                np.r_[self._value[j], signal[:-1, j]] == signal[:, j], self._length[j]
-            )
+            equal = np.r_[self._value[j], signal[:-1, j]] == signal[:, j]
+            run, last = _run_lengths(equal, self._length[j])
             if run.max(initial=0) >= self._after:
                 start = np.where(run > 0, np.arange(count) - run, np.arange(count))
                 origin = np.where(start < 0, self._origin[j], moving[np.maximum(start, 0), j])
@@ -138,6 +137,7 @@ class SampleChecks:
             stuck = self._torques.find_stuck(tau[:, self._driven], q[:, self._driven])
             frozen = np.zeros_like(stuck)
             if dq is not None:
+                # The position is compared with the way by measured velocities.
                 moves = np.nan_to_num(dq, posinf=0.0, neginf=0.0)
                 way = self._travelled + np.cumsum(moves, 0) / self.rate
                 self._travelled = way[-1]
@@ -148,6 +148,7 @@ class SampleChecks:
         steps = np.diff(t, prepend=self._time) * self.rate
         self._time = t[-1]
         with np.errstate(invalid="ignore"):
+            # Five missing samples make a step of six; stamps jitter by less than half a step.
             jump = (steps < 0) | (steps > MAX_BRIDGED_SAMPLES + 1.5)
             close = (steps >= 0) & (steps < MIN_STEP)
         self._count("time jump", jump)
@@ -169,13 +170,10 @@ class SampleChecks:
         """
         if len(self._steps) < self._enough:
             return None
-        all_steps = float(self._steps.mean())
-        single = float(self._steps[self._steps < 1.5].mean()) if all_steps < 1.5 else all_steps
-        if (
-            min(all_steps, single) > 1 + RATE_TOLERANCE
-            or max(all_steps, single) < 1 - RATE_TOLERANCE
-        ):
-            return self.rate / all_steps
+        mean = float(self._steps.mean())
+        single = float(self._steps[self._steps < 1.5].mean()) if mean < 1.5 else mean
+        if min(mean, single) > 1 + RATE_TOLERANCE or max(mean, single) < 1 - RATE_TOLERANCE:
+            return self.rate / mean
         return None
 
     def _count(self, cause: str, which: npt.ArrayLike) -> None:
@@ -239,6 +237,7 @@ class EvenGrid:
         if np.isnan(self._next):
             self._next = float(rows[0, 0])
         stamps, count = rows[:, 0], len(rows)
+        # A time can be computed when two samples after it are in.
         reached = (stamps[-3] - self._next) * self.rate if count > 3 else -1.0
         steps = max(0, int(np.floor(reached + EVEN)) + 1)
         times = self._next + np.arange(steps) / self.rate
@@ -344,6 +343,7 @@ class SampleBuffer:
 
     def give_up(self) -> None:
         """Leave the full block out; another one begins."""
+        # It is a row of the block, whose memory the next samples take.
         self.newest = self.newest.copy()
         self.lost += self._fill
         self._fill = 0

@@ -240,10 +240,8 @@ class ChangeDetector:
             errors, costs = np.concatenate([e for _, e in rows]), []
             for n in range(len(self._possible.names)):
                 X = Y.T @ self._possible.subspace(n)
-                coefficients, _, rank, _ = np.linalg.lstsq(X, errors, rcond=RANK_SHARE)
-                misfit = max(
-                    float(np.sum((errors - X @ coefficients) ** 2)), np.finfo(np.float64).tiny
-                )
+                solution, _, rank, _ = np.linalg.lstsq(X, errors, rcond=RANK_SHARE)
+                misfit = max(float(np.sum((errors - X @ solution) ** 2)), np.finfo(np.float64).tiny)
                 costs.append(len(errors) * np.log(misfit) + rank * np.log(len(errors)))
             k = int(np.argmin(costs))
             kind, where = self._possible.names[k]

@@ -100,11 +100,8 @@ class CausalEquations:
         which of the N samples each row ended at. `moving` then says of each row whether
         some joint was faster than `REST_SPEED`.
         """
-        motion = (
-            self._differentiate_in_window(q, tau, dq)
-            if self._taps
-            else self._differentiate_by_averages(q, tau, dq)
-        )
+        differentiate = self._differentiate_in_window if self._taps else self._smooth_differences
+        motion = differentiate(q, tau, dq)
         count = motion[0].shape[1]
         if not count:
             self.moving = np.zeros(0, dtype=bool)
@@ -121,12 +118,12 @@ class CausalEquations:
         self.moving = np.asarray((np.abs(speed[:, kept_rows]) > REST_SPEED).any(axis=0))
         out = []
         for j, block in enumerate(blocks):
+            # The sign of a velocity, filtered alike, is below one after a reversal or a rest.
             block[-2], block[-1] = motion[3][j], np.sign(motion[1][j])
             filtered, self._states[j] = signal.sosfilt(self._sos, block, zi=self._states[j])
             rows = filtered[:, kept_rows]
-            out.append(
-                rows[:-1] * np.where(np.abs(rows[-1]) < MIN_FILTERED_SIGN, self.slow_weight, 1.0)
-            )
+            weights = np.where(np.abs(rows[-1]) < MIN_FILTERED_SIGN, self.slow_weight, 1.0)
+            out.append(rows[:-1] * weights)
         return out, kept_rows + q.shape[1] - count
 
     def _differentiate_in_window(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
@@ -145,9 +142,7 @@ class CausalEquations:
             rates = _sliding(joined["dq"], self._taps[0]), _sliding(joined["dq"], self._taps[1])
         return position, *rates, joined["tau"][:, self.half : self.half + count]
 
-    def _differentiate_by_averages(
-        self, q: Array, tau: Array, dq: Array | None
-    ) -> tuple[Array, ...]:
+    def _smooth_differences(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
         """Backward differences, smoothed by exponential moving averages, shape (dof, n)."""
         if not q.shape[1]:  # samples that reach no time of the even grid yet
             return q, q, q, tau
@@ -243,6 +238,7 @@ class WindowedEquations:
 
     def clear(self) -> None:
         """Forget everything."""
+        # A complete binary tree in one list: node k hangs on k // 2, and leaves come last.
         self._leaves = 1 << max(self.blocks - 1, 0).bit_length()
         self._tree: list[Triangles | None] = [None] * (2 * self._leaves)
         self._counts = [0] * self.blocks

@@ -88,6 +88,7 @@ class JobQueue:
     def wait(self) -> None:
         """Return when all jobs are done."""
         if self._pool is not None or self._posted > self._done:
+            # Jobs are done in order: when this one is, which does nothing, all are.
             self.call(int)
 
     def raise_error(self) -> None:
@@ -224,11 +225,10 @@ class Learner:
             self._still = 0
             self._pending = True
             sizes = [len(s) + 1 for s in self.equations.plan.nonzero_columns]
-            rows = [
-                np.concatenate([np.empty((k, 0)), *(part[j] for part, _ in parts)], axis=1)
-                for j, k in enumerate(sizes)
-            ]
+            # Empty arrays come first, for a block without a usable sample.
             age = np.concatenate([np.empty(0), *(old for _, old in parts)])
+            blocks = [[np.empty((k, 0)) for k in sizes], *(part for part, _ in parts)]
+            rows = [np.hstack(joint) for joint in zip(*blocks, strict=True)]
             if age.size:
                 self._predict(rows)
             self._store.add(rows, age, self.block)
@@ -247,6 +247,7 @@ class Learner:
         count = rows[0].shape[1]
         self._errors.append((errors[0], errors[1], count))
         alarm = self._detector.alarm
+        # Errors of an estimate from before a change would show that change again.
         if self._last is self._unsuited and alarm is None:
             return
         seconds = count * self.equations.every / self.rate
@@ -356,6 +357,7 @@ class Learner:
             error = np.sqrt(sum(e for e, _, _ in self._errors) / rows)
             other = np.sqrt(sum(e for _, e, _ in self._errors) / rows)
         bad = sum(self._bad) / (len(self._bad) * self.block) if self._bad else 0.0
+        # The newest sample may be a faulty one.
         q = self._posture if np.isfinite(self._posture).all() else np.zeros(self.robot.dof)
         spectra = []
         for values in (delta, self.problem.nominal):

@@ -191,10 +191,8 @@ class OnlineFit(Learner):
             raise InputError("base must be of the robot with the joint terms that are asked for")
         self.block = choose_block(rate, window, block)
         keep = max(1, round(rate / (ROWS_PER_CYCLE * cutoff))) if every is None else every
-        derivative_cutoff = min(derivative_cutoff, 0.4 * rate)
-        equations = CausalEquations(
-            base, rate, cutoff, derivative_cutoff, keep, slow_weight, smoother
-        )
+        cutoffs = cutoff, min(derivative_cutoff, 0.4 * rate)
+        equations = CausalEquations(base, rate, *cutoffs, keep, slow_weight, smoother)
         sizes = [len(s) + 1 for s in equations.plan.nonzero_columns]
         feasible = sets.feasible_set(robot) if feasible is None else feasible
         super().__init__(
@@ -280,6 +278,7 @@ class OnlineFit(Learner):
             return self._jobs.call(self._state)
 
     def _state(self) -> OnlineRecord:
+        # The base, their first field, is that of the fit that reads them.
         made = (self._last, None if self._latest is self._last else self._latest)
         return OnlineRecord(
             self.robot,
@@ -332,6 +331,7 @@ class OnlineFit(Learner):
             self._jobs.call(self._restart)
 
     def _restart(self) -> None:
+        # Counts stay, as in a file; what waits for the next sample does not.
         checks = SampleChecks(self._driven, self.rate)
         buffer = SampleBuffer(self.robot.dof, self.block, self.rate)
         restore_part(checks, state_of(self._checks))

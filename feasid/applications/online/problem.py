@@ -190,10 +190,11 @@ def nominal_parameters(
                 out[column] = 0.0
     if not feasible.violations(out):
         return np.asarray(out), ()
+    # Few descriptions need it, and it imports solvers.
     from feasid.parameters.feasibility.correct import correct
 
-    found = correct(robot.with_values(out), feasible=feasible, metric="entropic")
-    return found.delta, found.changed
+    model = correct(robot.with_values(out), feasible=feasible, metric="entropic")
+    return model.delta, model.changed
 
 
 def row_deviations(triangles: Sequence[Array], count: float, correlation: float) -> Array:

@@ -81,8 +81,8 @@ class Replay:
         model = "identified" if e.decision.open else "nominal   "
         why = f"  {e.decision.reasons[0]}" if e.decision.reasons else ""
         ratio = e.decision.evidence.ratio
-        told = f"{ratio:6.3f}" if np.isfinite(ratio) else "     -"
-        return f"{e.time:8.1f} s  R2 {e.r2:7.4f}  error / nominal's {told}  {model}{why}"
+        cell = f"{ratio:6.3f}" if np.isfinite(ratio) else "     -"
+        return f"{e.time:8.1f} s  R2 {e.r2:7.4f}  error / nominal's {cell}  {model}{why}"
 
     def __str__(self) -> str:
         lines = [self.line(k) for k in range(len(self.estimates))]
@@ -167,6 +167,7 @@ def replay(
     if not steps.size:
         raise NotEnoughDataError("a replay needs at least two rows, and the log has one")
     rate = 1.0 / float(np.median(steps))
+    # As long as those that `OnlineFit` chooses; the window is a whole number of them.
     block = online.pop("block", max(1, round(min(0.125, (window or 10.0) / 16) * rate)))
     if not (isinstance(block, int) and block >= 1):
         raise InputError(f"block must be a number of samples, not {block!r}", option="block")
