@@ -79,7 +79,6 @@ def blur_signals(raw: Signals, steps: Mapping[str, Array], seed: int) -> Signals
 Torque: TypeAlias = bool | Collection[str]
 """Whether torques are required, or the joints whose torques are."""
 
-
 LEAST_BLUR = 0.01
 """Noise of rounding over a joint's RMS acceleration below which a log is not blurred: encoders of
 12 bits that a UR5 moves by make 0.03 to 0.1, and bias grows with its square."""

@@ -25,7 +25,6 @@ from feasid.robot.dynamics.regressor import inverse_dynamics
 SPEED_CUTOFF, SPEED_SHARE = 60.0, 0.4
 """Low-pass [Hz] of speeds of which limits are a matter, and its share of the sampling rate."""
 
-
 NEAR_STOP, AT_STOP, STOP_TIME = 0.03, 0.005, 0.2
 """A joint is at a mechanical stop where it stays for this time [s] within `AT_STOP` of its range,
 less than `NEAR_STOP` from its end: the stop carries what the servo's torque says."""

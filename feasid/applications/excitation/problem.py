@@ -139,7 +139,6 @@ than the regressor's."""
 FINAL_REFINEMENT = 3  #: Refinement of the grid from the beginning to the end of a search.
 SHAPE_SAMPLES = 20  #: Samples per coefficient that the size of a family's functions is read from.
 
-
 MarginPullback = Callable[[Array, MotionGradient], None]
 """Adds derivatives by margins to a gradient by the motion."""
 

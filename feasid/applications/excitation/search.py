@@ -116,7 +116,6 @@ LAST_STAGES = (
 
 NO_BARRIER = LimitBarrier(0.0, 1.0)
 
-
 WIDE_STAGES = (
     DescentStage(64, LimitBarrier(1e-2, 2e-3), 80),
     DescentStage(256, LimitBarrier(1e-2, 1e-3), 100),

@@ -55,9 +55,8 @@ def read_base_values(path: str) -> pd.Series[float]:
     column = table[VALUE if VALUE in table else held[0]]
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
     for row in np.flatnonzero(~np.isfinite(values)):
-        raise InputError(
-            f"{path}: row {int(row) + 2} of column {column.name!r} has no number", path=path
-        )
+        where = f"row {int(row) + 2} of column {column.name!r}"  # row 1 is the header
+        raise InputError(f"{path}: {where} has no number", path=path)
     if NAME in table:
         return pd.Series(values, index=table[NAME].astype(str))
     return pd.Series(values)

@@ -57,6 +57,7 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
             groups.setdefault((link.mass, *link.moments), []).append(link)
     copies = {}
     for group in groups.values():
+        # Volumes of equal shapes differ by rounding.
         sizes = {round(sum(s.volume for s in link.shapes), 12) for link in group if link.shapes}
         few = [link.name for link in group[:_FEW]]
         for link in group if len(group) >= _MANY and len(sizes) > 1 else ():
@@ -69,7 +70,7 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
     for link in description.links:
         if link.parent in places and link.joints:
             places[link.parent].append(link.home.position)
-    longest = max((float(np.linalg.norm(x)) for own in places.values() for x in own), default=0.0)
+    longest = max((float(np.linalg.norm(x)) for part in places.values() for x in part), default=0.0)
     causes_by_link: dict[str, list[Cause]] = {}
     for link in description.links:
         mass, moments = link.mass, link.moments
@@ -82,9 +83,9 @@ def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dic
         hints += _causes_in_numbers(mass, moments, verdicts[link.name])
         if mass > 0:
             silent = any(c.code in ("placeholder", "residue") for c in hints)
-            found = [*_causes_by_reading(around, verdicts, silent)]
-            hints += [*found, *_causes_in_geometry(around, found, silent)]
-            hints += _causes_by_twin(around, verdicts, found)
+            named = [*_causes_by_reading(around, verdicts, silent)]
+            hints += [*named, *_causes_in_geometry(around, named, silent)]
+            hints += _causes_by_twin(around, verdicts, named)
         if link.name in copies:
             hints.append(copies[link.name])
         if hints:
@@ -99,18 +100,17 @@ def _causes_in_numbers(
     mass: Fraction, moments: Sequence[Fraction], verdict: LinkVerdict
 ) -> Iterator[Cause]:
     xx, xy, xz, yy, yz, zz = moments
-    size, largest, text = float(xx), float(max(map(abs, moments))), ""
+    size, peak, text = float(xx), float(max(map(abs, moments))), ""
     if len(set(moments)) == 1 and xx:
         text = f"all six moments are {size:g}: a placeholder? Products of inertia are usually zero"
+    # Nobody measures a power of ten about all axes.
     elif xx == yy == zz > 0 and not (xy or xz or yz) and f"{size:e}".startswith("1.000000e"):
         text = f"the inertia is {size:g} times the identity: a placeholder?"
     if text:
         yield Cause("placeholder", text, {"moment": size})
-    if mass > 0 and 0 < largest < RESIDUE * float(mass):
-        text = (
-            f"the largest moment is {largest:.1g} kg m^2 for {float(mass):g} kg: rounding residue"
-        )
-        yield Cause("residue", f"{text} of a zero inertia", {"moment": largest})
+    if mass > 0 and 0 < peak < RESIDUE * float(mass):
+        text = f"the largest moment is {peak:.1g} kg m^2 for {float(mass):g} kg: rounding residue"
+        yield Cause("residue", f"{text} of a zero inertia", {"moment": peak})
     elif verdict.code == "mass-negative" and is_possible_inertia(-mass, moments):
         yield Cause("sign", "with the sign of the mass turned the link is possible")
 
@@ -168,52 +168,51 @@ def _causes_by_reading(
             return
     named: set[str] = set()
     for k in np.argsort(-values, kind="stable"):
-        found = candidates[k]
-        cause = _cause_of_reading(found, around, possible)
+        reading = candidates[k]
+        cause = _cause_of_reading(reading, around, possible)
+        # Impossible readings have a score of -inf, which may be the best of all.
         if not values[k] >= max(best - WORSE, -1e300) or (possible and named) or cause is None:
             return
-        if found.code not in named:
-            named.add(found.code)
+        if reading.code not in named:
+            named.add(reading.code)
             yield cause
 
 
-def _cause_of_reading(found: Reading, around: Surroundings, possible: bool) -> Cause | None:
+def _cause_of_reading(reading: Reading, around: Surroundings, possible: bool) -> Cause | None:
     """A reading with what speaks for it; None where nothing does that a possible link needs."""
-    evidence: dict[str, float | str | Sequence[float]] = {"reading": found.text}
-    like, gyration, bound = likeness(found, around), around.gyration(), around.bound
+    evidence: dict[str, float | str | Sequence[float]] = {"reading": reading.text}
+    like, gyration, bound = likeness(reading, around), around.gyration(), around.bound
     if possible and not like:
-        small = found.code == "frame" and gyration <= bound
-        if small or found.code not in BY_SIZE or around.gyration(found) > bound:
+        small = reading.code == "frame" and gyration <= bound
+        if small or reading.code not in BY_SIZE or around.gyration(reading) > bound:
             return None
         evidence |= {"radius_of_gyration": gyration, "reach": bound}
     now = f"the radius of gyration is {gyration:.3g} m, but no {around.words}"
-    if found.code in ("inertia-unit", "mass-unit"):
+    if reading.code in ("inertia-unit", "mass-unit"):
         if gyration <= bound:
             evidence["density"] = density = ellipsoid_density(around.link)
             now = f"mass and moments are those of a body of {density:.2g} kg/m^3"
-        return Cause(found.code, f"{now}: {found.text}?", evidence)
+        return Cause(reading.code, f"{now}: {reading.text}?", evidence)
     result = f"fits; now {now}" if possible else "is possible"
     result = "is that of a uniform body of its shapes" if like else result
     if like == "twin" and around.twin is not None:
         result = f"equals that of its mirror image {around.twin.name!r}"
         evidence["twin"] = around.twin.name
-    text = f"with {found.text} the inertia {result}{ENDINGS.get(found.code, '')}"
-    return Cause(found.code, text, evidence)
+    text = f"with {reading.text} the inertia {result}{ENDINGS.get(reading.code, '')}"
+    return Cause(reading.code, text, evidence)
 
 
 # -- against collision shapes and joints ----------------------------------------------------------
 
 
-def _causes_in_geometry(
-    around: Surroundings, found: Sequence[Cause], silent: bool
-) -> Iterator[Cause]:
+def _causes_in_geometry(around: Surroundings, hints: list[Cause], silent: bool) -> Iterator[Cause]:
     link, shapes, (low, high) = around.link, around.shapes, DENSITIES
-    told = silent or any(c.code in BY_SIZE for c in found)
+    has_cause = silent or any(c.code in BY_SIZE for c in hints)
     mass, density = float(link.mass or 1), 0.0
     if shapes:
         volume = sum(shape.volume for shape in shapes)
         density, words = mass / volume, f"in collision shapes of {volume:.3g} m^3"
-    elif not link.shapes and not told:
+    elif not link.shapes and not has_cause:
         # Of all bodies that are nowhere denser than rho, the ellipsoid of density rho has the
         # smallest determinant of second moments: a link with a denser one cannot be built.
         density = ellipsoid_density(link)
@@ -243,7 +242,7 @@ def _causes_in_geometry(
             f"the centre of mass lies {distance:.3g} m {place}{unit}",
             {"distance": distance, "com": link.com.tolist()},
         )
-    if shapes and not told and around.gyration() > TOO_WIDE * around.bound:
+    if shapes and not has_cause and around.gyration() > TOO_WIDE * around.bound:
         yield Cause(
             "inertia-unit",
             f"the radius of gyration is {around.gyration():.3g} m, but no {around.words}",

@@ -170,8 +170,8 @@ def correct(
         if out is not None:
             changed.write(out, overwrite=overwrite)
         return changed
-    for name, given in (("out", out is not None), ("fill", fill), ("overwrite", overwrite)):
-        if given:
+    for name, use in (("out", out is not None), ("fill", fill), ("overwrite", overwrite)):
+        if use:
             raise InputError(
                 f"{name}= applies to the text of a file: feasid.write(correction.robot, path) "
                 "writes a corrected robot",

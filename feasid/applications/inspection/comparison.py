@@ -80,9 +80,8 @@ class Comparison(Displayed):
         measures = [Measure("joints", "same" if same else "differ", "same", same)]
         if self.rows:
             equal = size - len(self.different)
-            measures.append(
-                Measure("equal base parameters", f"{equal} of {size}", str(size), equal == size)
-            )
+            text = f"{equal} of {size}"
+            measures.append(Measure("equal base parameters", text, str(size), equal == size))
         if self.torques:
             worst = max(self.torques, key=lambda joint: self.torques[joint])
             value = f"{100 * self.torques[worst]:.3g} % at {worst}, the most"
@@ -144,10 +143,8 @@ def compare(
         return compare_robots(a, b, tolerance)
     if isinstance(a, Robot) or isinstance(b, Robot):
         raise InputError("compare takes two robots or two files, not one of each")
-    paths, models = (
-        [os.fspath(a), os.fspath(b)],
-        [model] * 2 if isinstance(model, str) else [*model],
-    )
+    paths = [os.fspath(a), os.fspath(b)]
+    models = [model] * 2 if isinstance(model, str) else [*model]
     several = {x for form in FORMATS.values() if form.several for x in form.suffixes}
     there = [Path(path).suffix.lower() in several for path in paths]
     if isinstance(model, str) and any(there):  # of those that may have it
@@ -159,8 +156,8 @@ def compare(
         with suppress(InputError):  # the file says that it stands
             robots[k] = load_robot(paths[k], floating=True, model=models[k])
             paths[k] += " (floating, as the other)"
-    found = compare_robots(robots[0], robots[1], tolerance)
-    return replace(found, names=(paths[0], paths[1]))
+    comparison = compare_robots(robots[0], robots[1], tolerance)
+    return replace(comparison, names=(paths[0], paths[1]))
 
 
 def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparison:
@@ -273,6 +270,7 @@ def _place_differences(a: Robot, b: Robot, tolerance: float) -> Iterator[str]:
         if shift > tolerance:
             yield f"joint {one.joint!r} is placed {shift:.3g} m apart"
         if turn > tolerance:
+            # Rotations that differ by an angle have a difference of norm sqrt(8) sin(angle / 2).
             angle = 2 * np.arcsin(min(turn / np.sqrt(8), 1.0))
             yield f"joint {one.joint!r} has frames turned by {angle:.3g} rad"
         if motion > tolerance:
@@ -287,9 +285,9 @@ def _torque_differences(a: Robot, b: Robot, first: Array, second: Array) -> dict
     q = random_configurations(a, rng, SAMPLES).T
     tau = inverse_dynamics(a, q, dq, ddq, parameters=first)
     off = inverse_dynamics(b, q, dq, ddq, parameters=second) - tau
-    sizes = np.array(
-        [[np.linalg.norm(x[:, rows]) for _, rows in a.moving_bodies] for x in (tau, off)]
-    )
+    joints = [rows for _, rows in a.moving_bodies]
+    sizes = np.array([[np.linalg.norm(x[:, rows]) for rows in joints] for x in (tau, off)])
+    # A joint without torque is compared with what rounding leaves of the largest one.
     floor = max(1e-12 * float(sizes[0].max()), float(np.finfo(np.float64).tiny))
     relative = sizes[1] / np.maximum(sizes[0], floor)
     return dict(zip((b.joint for b, _ in a.moving_bodies), relative.tolist(), strict=True))

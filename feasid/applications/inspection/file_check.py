@@ -184,10 +184,8 @@ def check_description(description: Description) -> FileCheck:
         bodies.append(BodyReport(body, judge.judge_body(body, known)))
     owner = {link.name: r.body.name for r in bodies for link in r.body.links}
     links = tuple(
-        LinkReport(
-            link, verdicts[link.name], tuple(hints.get(link.name, ())), owner.get(link.name, "")
-        )
-        for link in description.links
+        LinkReport(x, verdicts[x.name], tuple(hints.get(x.name, ())), owner.get(x.name, ""))
+        for x in description.links
     )
     return FileCheck(description, links, bodies[0], tuple(bodies[1:]))
 
@@ -235,25 +233,25 @@ def headline(report: FileCheck) -> str:
 def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
     """The report for people; warnings are summed up unless `verbose`."""
     yield headline(report)
-    for found in report.infeasible:
-        link = found.link
-        yield f"  {link.path}:{link.line}: link {link.name!r}: {describe_infeasible(found)}"
+    for entry in report.infeasible:
+        link = entry.link
+        yield f"  {link.path}:{link.line}: link {link.name!r}: {describe_infeasible(entry)}"
         if link.mass is not None and link.moments is not None:
             moments = ", ".join(f"{x:.4g}" for x in judge.principal_moments(link.moments))
             yield f"      mass {float(link.mass):g} kg, principal moments {moments} kg m^2"
-        for cause in found.causes:
+        for cause in entry.causes:
             yield f"      {cause.code}: {cause.message}"
-        nearest = found.closest_possible_inertia()
-        if nearest is not None and nearest.distance < 10 and found.verdict.code != "mass-negative":
+        nearest = entry.closest_possible_inertia()
+        if nearest is not None and nearest.distance < 10 and entry.verdict.code != "mass-negative":
             change = f"{100 * nearest.distance:.3g} %"
             yield f"      the closest physically consistent inertia differs by {change}"
-        body = next((b for b in (report.base, *report.bodies) if b.body.name == found.body), None)
+        body = next((b for b in (report.base, *report.bodies) if b.body.name == entry.body), None)
         other_count = 0 if body is None else sum(link.line > 0 for link in body.body.links) - 1
         if body is not None and other_count > 0:
             state = "is possible" if body.verdict.possible else "is impossible too"
             others = f"{other_count} other link{'s' if other_count > 1 else ''}"
             kind = "stands fixed" if body.body.joint is None else "moves"
-            yield f"      it {kind} with {others} as {found.body!r}, which {state}"
+            yield f"      it {kind} with {others} as {entry.body!r}, which {state}"
     if report.infeasible:
         yield f"  corrected by: {correction_command(report)}"
     for body in report.bodies:
@@ -351,10 +349,8 @@ def findings(report: FileCheck | FeasidError, path: str = "") -> Iterator[Findin
         link = link_report.link
         place = (link.path, link.line, link.column)
         if not link_report.verdict.possible:
-            hints = "; ".join(c.message for c in link_report.causes)
-            message = f"link {link.name!r}: {describe_infeasible(link_report)}" + (
-                f"; {hints}" if hints else ""
-            )
+            message = f"link {link.name!r}: {describe_infeasible(link_report)}"
+            message = "; ".join([message, *(c.message for c in link_report.causes)])
             yield ("error", link_report.verdict.code, *place, message)
         else:
             for cause in link_report.causes:
@@ -373,6 +369,7 @@ def github_commands(found: Iterable[Finding]) -> Iterator[str]:
 
 
 def _escape(text: str, is_property: bool = False) -> str:
+    # The percent sign comes first: the codes of the others have one.
     pairs = [("%", "%25"), ("\r", "%0D"), ("\n", "%0A")]
     for old, new in pairs + ([(":", "%3A"), (",", "%2C")] if is_property else []):
         text = text.replace(old, new)

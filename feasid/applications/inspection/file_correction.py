@@ -143,6 +143,7 @@ def correct_file(
             wrong = principal.sum() / 2 - principal[2] < max(share * principal.sum(), size)
         if not wrong:
             continue
+        # Exact arithmetic takes the decimals that are written, not the double.
         mass = link.mass or (Fraction(repr(FILL_MASS)) if fill or for_ else None)
         if not mass or link.moments is None:
             what = f"has an inertia but no mass: give it one (fill gives {FILL_MASS:g} kg)"
@@ -194,9 +195,8 @@ def _scaled_links(before: FileCheck, changes: Sequence[Change], total: float) ->
         if link.name in corrected:
             now[link.name] = corrected[link.name]
         elif link.mass:
-            now[link.name] = judge.CorrectedInertia(
-                float(link.mass), (*_inertial_floats(link),), 0.0
-            )
+            moments = (*_inertial_floats(link),)
+            now[link.name] = judge.CorrectedInertia(float(link.mass), moments, 0.0)
     weight = sum(inertia.mass for inertia in now.values())
     if not weight > 0:
         raise InputError("total_mass needs a link with a mass: there is none", option="total_mass")
@@ -225,8 +225,8 @@ def _verify(before: FileCheck, after: FileCheck, changes: Sequence[Change]) -> N
     changed_names = {c.link.name for c in changes}
     for old, new in zip(before.links, after.links, strict=True):
         a, b = old.link, new.link
-        kept = (a.name, a.mass, a.moments) == (b.name, b.mass, b.moments)
-        if (a.com != b.com).any() or not (kept or a.name in changed_names):
+        same = (a.name, a.mass, a.moments) == (b.name, b.mass, b.moments)
+        if (a.com != b.com).any() or not (same or a.name in changed_names):
             raise OutputError(f"nothing was written: link {a.name!r} would change")
 
 

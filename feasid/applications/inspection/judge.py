@@ -199,12 +199,12 @@ def _sum_pseudo_inertias(
     for part in body.parts:
         pose, length = poses[part.parent] if part.parent >= 0 else (start, Fraction(1))
         if part.place is not None:
-            pose, length = _next_pose(pose, length, pose_of(part.place))
+            pose, length = _follow(pose, length, pose_of(part.place))
         poses.append((pose, length))
         link = part.link
         if link.mass is None or link.moments is None or link.place is None:
             continue
-        pose, length = _next_pose(pose, length, pose_of(link.place))
+        pose, length = _follow(pose, length, pose_of(link.place))
         sigma = second_moments(link.moments)
         parts.append(pseudo_inertia(link.mass, sigma, pose))
         scale += abs(link.mass) * length**2 + sum(abs(x) for row in sigma for x in row)
@@ -212,9 +212,7 @@ def _sum_pseudo_inertias(
     return [[Fraction(total[r][c] + total[c][r]) / 2 for c in range(4)] for r in range(4)], scale
 
 
-def _next_pose(
-    pose: PrecisePose, length: Fraction, step: PrecisePose
-) -> tuple[PrecisePose, Fraction]:
+def _follow(pose: PrecisePose, length: Fraction, step: PrecisePose) -> tuple[PrecisePose, Fraction]:
     return compose(pose, step), length + sum(abs(Fraction(x)) for x in step[1])
 
 
@@ -274,16 +272,17 @@ def closest_inertia(
         new = raised.sum() - raised
     note = "the mass was negative and its sign was turned: check it" if mass < 0 else ""
     positive = abs(float(mass))
+    # Decimals near the border may lie outside: moments rise until those that are written do not.
     for lift in (0.0, 1e-15, 1e-12, 1e-9):
         nearby = axes @ np.diag(new + lift * max(size, least)) @ axes.T
         # To `DIGITS` digits; what differs by rounding keeps its value.
         digit, entries = 10.0**-DIGITS * float(np.abs(nearby).max()), []
-        for given, moment in ((old[k], nearby[k]) for k in inertia.UPPER):
+        for entry, moment in ((old[k], nearby[k]) for k in inertia.UPPER):
             rounded = 0.0 if abs(moment) <= digit else float(f"{moment:.{DIGITS}g}")
-            entries.append(float(given) if abs(moment - given) <= 0.1 * digit else rounded)
+            entries.append(float(entry) if abs(moment - entry) <= 0.1 * digit else rounded)
         if NewInertial(positive, tuple(entries)).is_possible():
-            whole = float(np.linalg.norm(old)) or float(np.linalg.norm(nearby))
-            distance = float(np.linalg.norm(nearby - old)) / whole
+            norm = float(np.linalg.norm(old)) or float(np.linalg.norm(nearby))
+            distance = float(np.linalg.norm(nearby - old)) / norm
             return CorrectedInertia(positive, tuple(entries), distance, note)
     raise OutputError("no exactly possible decimals were found near this inertia")
 

@@ -117,22 +117,20 @@ def readings(link: Link) -> Iterator[Reading]:
         text = f"the axes in the order {' '.join('xyz'[k] for k in axes)}"
         yield Reading("axes", text, mass, tensor[np.ix_(axes, axes)])
     for (light, small), unit in UNITS.items():
-        code, rarity = (
-            "inertia-unit" if light == 1 else "mass-unit",
-            RARER * (1 not in (light, small)),
-        )
+        code = "inertia-unit" if light == 1 else "mass-unit"
+        rarity = RARER * (1 not in (light, small))
         right = " and ".join(["kg"] * (light != 1) + ["kg m^2"] * (small != 1))
         yield Reading(code, f"{unit} instead of {right}", mass * light, tensor * small, rarity)
     if link.place is not None and link.com.any():
         cross = inertia.skew(link.place.rotation.T @ link.com)
         steiner = -mass * cross @ cross
-        added = (
+        text = (
             "the parallel-axis term m (c x c) added (it was subtracted once too often, or the "
             "inertia belongs to another frame than the centre of mass)"
         )
-        yield Reading("frame", added, mass, tensor + steiner)
-        taken = "the parallel-axis term taken away (it is given about the link frame)"
-        yield Reading("frame", taken, mass, tensor - steiner)
+        yield Reading("frame", text, mass, tensor + steiner)
+        text = "the parallel-axis term taken away (it is given about the link frame)"
+        yield Reading("frame", text, mass, tensor - steiner)
 
 
 def _tensor(moments: Sequence[float]) -> Array:
@@ -145,6 +143,7 @@ def _entries(six: list[float]) -> Iterator[tuple[str, str, list[float], float]]:
         for power in (*range(-9, 0), *range(1, 10)) if six[k] else ():
             changed = [x * 10.0**power if n == k else x for n, x in enumerate(six)]
             text = f"{name} times {10.0**power:g}, {changed[k]:.6g}"
+            # A point that slipped by many digits is rarer.
             yield "decimal", text, changed, 0.15 * abs(power)
         if six[k] and k in (0, 3, 5):
             changed = [-x if n == k else x for n, x in enumerate(six)]
@@ -154,17 +153,18 @@ def _entries(six: list[float]) -> Iterator[tuple[str, str, list[float], float]]:
         names = " and ".join(MOMENTS[k] for k in some)
         text = f"the sign{'s' * (len(some) > 1)} of {names} turned"
         text += " (or that of one)" * (len(some) == 3)
+        # Integrals in place of moments turn all three.
         changed = [-x if k in some else x for k, x in enumerate(six)]
         yield "product-sign", text, changed, float(len(some) < 3)
 
 
 def _orders(six: list[float]) -> Iterator[tuple[str, str, list[float], float]]:
-    own = [name[1:] for name in MOMENTS]
+    names = [name[1:] for name in MOMENTS]
     for listed in LISTS:
-        order = [listed.split().index(name) for name in own]
+        order = [listed.split().index(name) for name in names]
         yield "order", f"the six numbers read in the order {listed}", [six[k] for k in order], 0.0
         inverse = [six[order.index(k)] for k in range(6)]
-        text = f"the order {' '.join(own)}, written to a list of {listed}"
+        text = f"the order {' '.join(names)}, written to a list of {listed}"
         yield "order", text, inverse, 0.5
     if six[3] == six[1] != 0:  # xx xy xz / yx yy yz: the third row is missing
         xx, xy, xz, _, yy, yz = six
@@ -172,6 +172,7 @@ def _orders(six: list[float]) -> Iterator[tuple[str, str, list[float], float]]:
             "the numbers read as rows xx xy xz, yx yy yz of the matrix (iyy repeats ixy to the "
             f"last digit; iyy is {yy:g}, iyz {yz:g}, and izz is not given)"
         )
+        # Two numbers that agree to the last digit are no accident.
         yield "order", text, [xx, xy, xz, yy, yz, max(xx, yy)], -5.0
     for k in (1, 2, 4):
         same = [MOMENTS[d] for d in (0, 3, 5) if six[d] == six[k] != 0]
@@ -224,9 +225,9 @@ def _equal(tensors: Array, around: Surroundings, kind: str) -> Array:
         others = [np.trace(sigma) * np.eye(3) - sigma]
     elif kind == "twin" and twin is not None and twin.mass and twin.tensor.any():
         # Which axes are mirrored, the centres of mass say.
-        near = MIRROR_COM * max(float(np.abs(link.com).max()), 1e-6)
+        tolerance = MIRROR_COM * max(float(np.abs(link.com).max()), 1e-6)
         mirrors = [np.array(signs) * 2 - 1 for signs in np.ndindex(2, 2, 2)]
-        placed = (s for s in mirrors if np.abs(link.com - s * twin.com).max() <= near)
+        placed = (s for s in mirrors if np.abs(link.com - s * twin.com).max() <= tolerance)
         others = [np.outer(s, s) * twin.tensor / float(twin.mass) for s in placed]
     out = np.zeros(len(tensors), dtype=bool)
     for other in others:

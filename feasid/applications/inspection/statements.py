@@ -30,10 +30,8 @@ def statements_of_log(
     """The fit of a log: its model is feasible, and no feasible model fits much better."""
     fitted = fit(log, robot, **options)
     problem = fitted.optimum.problem
-    K = np.asarray(problem.base.K, dtype=np.float64)
-    question = Question.from_doubles(
-        problem.base.robot, problem.feasible, K, None, problem.margin or 0.0
-    )
+    base, K = problem.base, np.asarray(problem.base.K, dtype=np.float64)
+    question = Question.from_doubles(base.robot, problem.feasible, K, None, problem.margin or 0.0)
     data = ExactData.from_doubles(problem.R, problem.rho, fitted.triangle[2])
     yield HeldStatement(question, about, data)
     about = f"the fit of {about}"

@@ -80,15 +80,15 @@ def check_whole_robot(robot: Robot) -> WholeRobotVerdict:
 
     values = np.where(np.isnan(robot.values), 0.0, robot.values)
     base = base_parameters(robot)
-    return WholeRobotVerdict(
-        mass_matrix(robot, values), check_parameters(base.values(values), base)
-    )
+    verdict = check_parameters(base.values(values), base)
+    return WholeRobotVerdict(mass_matrix(robot, values), verdict)
 
 
 def mass_matrix(robot: Robot, values: Array) -> MassMatrix:
     """Compute eigenvalues of the mass matrix M(q) at random configurations."""
     rng = np.random.default_rng(0)
     configurations = random_configurations(robot, rng, SAMPLES).T
+    # One configuration is zero, or as near to it as the limits allow; loops need not close there.
     if robot.closure is None:
         configurations[0] = np.clip(0.0, configurations.min(axis=0), configurations.max(axis=0))
     still = robot.with_gravity(np.zeros(3))  # so that no rounding of weights is left

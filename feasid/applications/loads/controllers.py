@@ -90,6 +90,7 @@ Convention = tuple[str, dict[str, Any], tuple[str, ...]]
 
 
 def _franka_payload(load: Load) -> Convention:
+    # Matrices of libfranka are column-major.
     inertia = load.inertia.flatten(order="F")
     values = {"mass": load.mass, "center_of_mass": load.centre.tolist()}
     text = (

@@ -70,7 +70,6 @@ UNLIKE, SMALL_ERROR = 2.0, 0.01
 """Factor on the error of the log without the load, and more of the torque, beyond which the log
 with it differs in something else; with one motion logged twice the errors are alike."""
 
-
 ERROR_UNITS = {
     "rotation": (180 / np.pi, "degrees"),
     "delay": (1e3, "ms"),
@@ -200,11 +199,9 @@ class Payload:
             The load is doubtful or useless, with the reason, and `force` is False.
         """
         controllers.require_maker(maker)
-        wrong = [n for code in NO_TORQUES for n in self.notes if n.code == code]
-        if wrong:
-            raise InputError(
-                f"this load cannot be given to a controller: {wrong[0]}", code=wrong[0].code
-            )
+        note = next((n for code in NO_TORQUES for n in self.notes if n.code == code), None)
+        if note is not None:
+            raise InputError(f"this load cannot be given to a controller: {note}", code=note.code)
         if self.level != "good" and not force:
             raise UselessFitError(
                 f"this load is {self.level}: {self.reasons[0]} It is not given to a controller: "
@@ -212,6 +209,7 @@ class Payload:
             )
         inertia, notes = self.inertia, list[str]()
         if not self.shows_inertia:
+            # Of a homogeneous ball, 2/5 m r^2.
             radius = (self.mass / (4 / 3 * np.pi * WATER)) ** (1 / 3)
             inertia = 0.4 * self.mass * radius**2 * np.eye(3)
             notes = ["The log does not determine the inertia: it is that of a ball of water."]
@@ -318,8 +316,8 @@ def payload(
         described = resolve_robot(loaded, robot)
         with name_input("unloaded"):
             without = fit(unloaded, described, **options)
-    elif given := [*options, *(["robot"] if robot is not None else [])]:
-        raise InputError(f"{given[0]} is already set by the fit: leave it out", option=given[0])
+    elif doubles := [*options, *(["robot"] if robot is not None else [])]:
+        raise InputError(f"{doubles[0]} is already set by the fit: leave it out", option=doubles[0])
     else:
         without = unloaded
     with name_input("loaded"):
@@ -384,8 +382,8 @@ def _eliminate_robot_parameters(
     of_robot, coupling, right = np.split(triangle[:size], [size, -1], axis=1)
 
     def beta(load: Array) -> Array:
-        rest = right[:, 0] - coupling @ load
-        return np.asarray(np.linalg.lstsq(of_robot, rest, rcond=1e-10)[0] / scale)
+        rho = right[:, 0] - coupling @ load
+        return np.asarray(np.linalg.lstsq(of_robot, rho, rcond=1e-10)[0] / scale)
 
     return triangle[size : size + 10, size:-1], triangle[size : size + 10, -1], beta
 

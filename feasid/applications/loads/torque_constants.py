@@ -86,10 +86,10 @@ class TorqueConstants:
                 text += ": negative: its column has the opposite sign, or the load is on another "
                 text += "body (body=)"
             lines.append(f"  {joint:20} {text}")
-        if left := self.undetermined:
-            measured = [j for j in self.joints if j not in left]
+        if names := self.undetermined:
+            measured = [j for j in self.joints if j not in names]
             lines.append(
-                f"{', '.join(left)} cannot be read as torques: leave them out of a fit, measured="
+                f"{', '.join(names)} cannot be read as torques: leave them out of a fit, measured="
                 f"{measured}"
             )
         if not self.from_load:
@@ -143,9 +143,8 @@ def torque_constants(
         inertials.
     """
     if (loaded is None) != (load is None):
-        raise InputError(
-            "a known load needs both loaded= (a log with it) and load= (its parameters)"
-        )
+        text = "a known load needs both loaded= (a log with it) and load= (its parameters)"
+        raise InputError(text)
     groups = [log] if loaded is None else [log, loaded]
     base, parts, _ = reduce_groups(groups, robot, options, "torque_constants")
     # What one unit of each column is [A]; 1 where a header says it, which is converted already.
@@ -187,6 +186,7 @@ def constants_of_load(
     linear = np.vstack([np.c_[r / scale, -np.outer(rho, np.eye(dof)[j])] for j, r, rho, _ in parts])
     known = np.concatenate([-r @ shift for _, r, _, shift in parts])
     start = np.linalg.lstsq(linear, known, rcond=1e-12)[0]
+    # Equations are divided by constants: none may begin at zero.
     start[size:] = np.where(np.abs(start[size:]) > 0, start[size:], 1.0)
 
     def currents(x: Array) -> list[Array]:

@@ -208,6 +208,7 @@ def _wrench_regressor(
     force, moment = np.zeros((2, 3, 10, len(q)))
     force[:, 6:] = wrench.linear
     moment[:, :9] = wrench.angular
+    # About the sensor's origin in place of the body's.
     moment -= np.cross(shift[:, None, None], force, axis=0)
     both = np.concatenate([np.einsum("ji,jkN->ikN", turn, x) for x in (force, moment)])
     return np.ascontiguousarray(both.transpose(2, 0, 1)) @ to_body
@@ -231,8 +232,8 @@ class _SensorRun:
     def from_samples(cls, run: Run, felt: Array, equations: Callable[..., Array]) -> _SensorRun:
         """The run's samples, filtered and thinned."""
         cutoff, none = min(CUTOFF, 0.2 * run.rate), np.zeros(3 + run.q.shape[1])
-        whole = equations((run.q, run.dq, run.ddq), none).reshape(len(run), -1)
-        smooth = low_pass(np.hstack([whole, felt]), cutoff, run.rate)
+        regressor = equations((run.q, run.dq, run.ddq), none).reshape(len(run), -1)
+        smooth = low_pass(np.hstack([regressor, felt]), cutoff, run.rate)
         every = max(1, round(run.rate / (ROWS_PER_HZ * cutoff)))
         inside = (run.t >= run.t[0] + MARGIN) & (run.t <= run.t[-1] - MARGIN)
         rows = np.flatnonzero(inside)[::every]
@@ -273,6 +274,7 @@ def _channel_weights(runs: Sequence[_SensorRun], residual: Array, unknowns: int)
 
     Where a sensor drifts, sums over `BLOCK` vary by more than those of independent rows.
     """
+    # Sums over the root of their length vary as single rows do where errors are independent.
     parts = np.split(residual, np.cumsum([len(run.times) for run in runs])[:-1])
     sums = [
         np.sum(part[k : k + run.block], axis=0) / np.sqrt(run.block)
@@ -281,6 +283,7 @@ def _channel_weights(runs: Sequence[_SensorRun], residual: Array, unknowns: int)
     ]
     variance = residual.var(axis=0)
     slow = np.var(sums, axis=0) if len(sums) > 2 else variance
+    # Every channel bears a sixth of the unknowns.
     variance = np.maximum(variance, slow) * len(residual) / max(len(residual) - unknowns / 6, 1.0)
     largest = max(float(np.abs(run.channels(run.times)).max()) for run in runs)
     return np.asarray(1.0 / np.maximum(np.sqrt(variance), max(FINEST * largest, 1e-300)))
@@ -308,12 +311,14 @@ def _find_errors(
     prior = np.eye(17 + len(spread))[16 + free] / spread[free, None]
     for _ in range(STEPS):
         matrix, felt = _linearise(runs, errors, load)
+        # Unknowns are increments, the prior is of the errors: it pulls back to zero.
         prior[:, -1] = -errors[free] / spread[free]
         rows = np.vstack([_reduce(matrix, felt, weight), prior])
         answer = least_squares_covariance(rows[:, active])[1] @ rows[:, -1]
         weight = _channel_weights(runs, felt - matrix[:, :, active] @ answer, len(active))
         change, load = answer[6:16] - load, answer[6:16]
         errors[free] += answer[16:]
+        # A longer delay would need samples beyond the ends of a run.
         errors[3] = np.clip(errors[3], -MARGIN, MARGIN)
         if np.linalg.norm(change) < SETTLED * np.linalg.norm(load):
             break
@@ -386,6 +391,7 @@ def _identify_load(
         return WristSensor(tuple(kinds), sizes, spread, turned, offsets[0, 0])
 
     sensor = shown = describe(corrected, values, moments)
+    # What the caller excludes is looked for nevertheless, and lowers the level alone.
     if not all(widths.values()):
         shown = describe(*_find_errors(runs, USUAL, counts)[:3])
     reasons = [
@@ -395,15 +401,15 @@ def _identify_load(
         if np.abs(shown.values[kind]).max()
         > USUAL[kind] * (ANOTHER if widths[kind] else CONTRADICTED)
     ]
-    found = payload_of_fit(body, fit, covariance, (1.0, missed))
+    load_model = payload_of_fit(body, fit, covariance, (1.0, missed))
     level = next((k for k, least in WRENCH_LIMITS.items() if missed > least), "good")
     if level != "good":
         reasons.append(
             f"The load explains all but {100 * missed:.0f} % of what the sensor's channels vary "
             "by: check its pose, its units and the order of the channels."
         )
-    if not np.isfinite(found.mass_std):
+    if not np.isfinite(load_model.mass_std):
         level = "useless"
         reasons = ["The motion does not determine the load: turn it in several directions."]
     level = "doubtful" if level == "good" and reasons else level
-    return replace(found, level=level, reasons=tuple(reasons), sensor=sensor)
+    return replace(load_model, level=level, reasons=tuple(reasons), sensor=sensor)

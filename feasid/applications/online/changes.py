@@ -63,7 +63,6 @@ REMEMBERED_BATCHES = 20.0
 """Estimates of loads by whose scatter a new one is judged, older ones weigh less. With a tenth of
 it, a load must be six times larger to be distinguished from chance."""
 
-
 LEAST_SCATTER = 0.005
 """Ordinary variation of a joint's friction, as a share: with a smaller value, slow drifts, which
 the model follows, would be reported as jumps."""

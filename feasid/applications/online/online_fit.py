@@ -63,7 +63,6 @@ CORRECTED = (
 MAX_WAITING_SECONDS = 4.0
 """Longest queue of samples for the worker thread [s]: enough for a short delay."""
 
-
 VERSION = 5
 HEAD = {"format": "feasid online", "version": VERSION}
 

@@ -26,7 +26,6 @@ from feasid.robot.layout import squares_in_common_unit
 
 FEWEST = 3  #: Least number of segments, each of which is predicted from the others.
 
-
 PerJoint: TypeAlias = Annotated[Array, array("joints", finite=False)]
 """A number of every joint, NaN where it is not known."""
 

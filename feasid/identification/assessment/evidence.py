@@ -49,7 +49,6 @@ SIGN_SPEED = 0.02
 LEVERAGE_SHARE = 0.1
 """The squared error grows by this share of the leverage beyond 1 [selected on half of 40 pairs]."""
 
-
 PerBody: TypeAlias = Annotated[Array, array("bodies", finite=False)]
 
 

@@ -48,7 +48,6 @@ NEGLIGIBLE = 0.05
 BREAKAWAY, STICKING = 0.1, 0.02
 """Speeds [rad/s or m/s] within which functions look for friction of its own near standstill."""
 
-
 FIRST_WAVE, LAST_WAVE, WAVES = 3, 80, 8
 """Periods per 2 pi rad of waves of a joint's position, and how many of them: narrow pulses of a
 motor or a gear have many, of which a fit models two (`ripple`)."""

@@ -153,7 +153,6 @@ def read_npz(path: Path, how: formats.LogReading) -> pd.DataFrame:
 
 formats.register_format(formats.LogFormat("npz", (".npz",), read_npz))
 
-
 LEAST = 2**26  #: Bytes that a file of any size may hold.
 CELL = 8  #: Bytes of a number, or of a text that stands in a dictionary.
 AT_ONCE = 2**27  #: Bytes of a batch.

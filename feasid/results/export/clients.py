@@ -107,7 +107,6 @@ class ClientRows:
 REGULARISATION = 1e-3
 """(1 - d) / d of MuJoCo's constraint, d the impedance of the `solimpfriction` that is written."""
 
-
 TINY = 1e-12  #: Value [rad/s^2] in place of a friction of zero.
 
 

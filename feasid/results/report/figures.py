@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 
 MAX_LINE_POINTS = 3000  #: Points drawn per line; longer logs are thinned, as no screen shows more.
 
-
 SPECTRUM_SAMPLES = 1024  #: Samples of a window of the spectrum.
-
 
 MAX_SCATTER_POINTS = 1500  #: Samples drawn per panel.
 
@@ -94,7 +92,6 @@ KINDS = {
     "ddq": "acceleration [rad/s\u00b2, m/s\u00b2]",
     "tau": "torque [N m, N]",
 }
-
 
 LINEAR_DEVIATIONS = 3.0  #: Deviations up to which the axis is linear; beyond it is logarithmic.
 MAX_EXPRESSION_CHARACTERS = 44  #: Largest number of characters of an expression at the axis.

@@ -37,7 +37,6 @@ REJECTED = ("mass-released", "shape-released")
 
 SURE = 30.0  #: Relative standard deviation [%] below which a base parameter counts as identified.
 
-
 WRAPPED = 'style="white-space:pre-wrap"'
 
 AS_TABLE: Any = {"border": 0, "float_format": "{:.4g}".format, "na_rep": "", "justify": "left"}
