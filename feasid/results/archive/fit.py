@@ -175,8 +175,8 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
     if missing := [m for m in MEMBERS if m not in content]:
         raise DamagedError(f"it lacks {', '.join(missing)}")
     record = read_record(path, content, FitRecord, KNOWN, VERSION, "a fit; fit again")
-    kept = [name for name in ("reduced.npz", "equations.npz") if name in content]
-    logs = [Reduced.from_bytes(content[name], f"{name} of {path}") for name in kept]
+    names = [name for name in ("reduced.npz", "equations.npz") if name in content]
+    logs = [Reduced.from_bytes(content[name], f"{name} of {path}") for name in names]
     # The fit of a record, its shapes and its feasibility checked.
     reduced, equations, robot = logs[0], logs[-1], record.robot
     base = base_parameters(robot, measured=record.measured)
@@ -211,6 +211,7 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
     fit = FittedModel(robot, estimator, estimate, reduced, equations, saved=saved, **parts)
     if "certificate.json" in content:
         proof = Certificate(json.loads(content["certificate.json"]), record.outside)
+        # Into the cache of the property, which would prove it again.
         vars(fit)["certificate"] = proof
     return fit
 
@@ -227,7 +228,7 @@ def _require_log_of(base: BaseParameters, reduced: Reduced) -> None:
 
 def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:
     """Refuse arrays that do not belong to a robot with nb base parameters."""
-    n, dof, seen = robot.size, robot.dof, record.systematic.shape[1]
+    n, dof, effects = robot.size, robot.dof, record.systematic.shape[1]
     covariance, full, predicted = record.covariances
     r, rho, _ = record.triangle
     log, law = record.log, record.contact_errors
@@ -255,7 +256,7 @@ def _require_shapes(record: FitRecord, robot: Robot, nb: int) -> None:
         ("evidence", None if log is None else log.torque, (dof,)),
         ("errors", None if log is None else log.errors.model, (dof,)),
         *((f"observer's {k}", getattr(law, k, None), shape) for k, shape in law_shapes.items()),
-        ("systematic errors", record.systematic, (n if len(record.systematic) else 0, seen)),
+        ("systematic errors", record.systematic, (n if len(record.systematic) else 0, effects)),
     )
     for what, values, shape in expected:
         if values is not None and values.shape != shape:

@@ -103,8 +103,8 @@ def write_record(
         reading = {k: v for k, v in source.reading.items() if k in READING}
         if reading.get("gravity") is not None:
             reading["gravity"] = tuple(float(g) for g in reading["gravity"])
-        kept = SourceRecord(source.format, notes=source.notes, **reading)
-        text["of"]["source"] = encode(kept, {}, known)
+        entry = SourceRecord(source.format, notes=source.notes, **reading)
+        text["of"]["source"] = encode(entry, {}, known)
     model = {**head, "meaning": MEANING, "feasid": feasid.__version__, "record": text}
     packed, buffer = io.BytesIO(), io.BytesIO()
     np.savez_compressed(packed, **arrays)  # type: ignore[arg-type, unused-ignore] # 2.0 has no allow_pickle

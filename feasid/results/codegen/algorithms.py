@@ -59,25 +59,22 @@ class Algorithms:
     def _tree(self) -> tuple[Node, ...]:
         return nodes(self.robot)
 
-    def _joint_coordinates(
-        self, values: Sequence[Expression], offset: bool = False
-    ) -> list[Expression]:
+    def _joint_values(self, values: Sequence[Expression], offset: bool = False) -> list[Expression]:
         coupled = self.robot.coupling_map
         out = constant_matrix_times(coupled.A, values)
         return [o + float(b) for o, b in zip(out, coupled.b, strict=True)] if offset else out
 
     @cached_property
     def _positions(self) -> list[Expression]:
-        return self._joint_coordinates(self.q, offset=True)
+        return self._joint_values(self.q, offset=True)
 
     @cached_property
     def _transforms(self) -> list[JointTransform]:
         return [joint_transform(self.graph, n, self._positions[n.own]) for n in self._tree]
 
     def _node_parameters(self, node: Node, delta: Sequence[Expression]) -> Expressions:
-        return np.array(
-            constant_matrix_times(node.reduction, [delta[c] for c in node.columns]), dtype=object
-        )
+        ten = constant_matrix_times(node.reduction, [delta[c] for c in node.columns])
+        return np.array(ten, dtype=object)
 
     def _node_motions(
         self, gravity: Array, dq: list[Expression], ddq: list[Expression]
@@ -97,8 +94,10 @@ class Algorithms:
                 joint.to_node(base.acceleration + base.acceleration_matrix @ joint.arm)
                 + joint.slide @ push
             )
+            # Twice, without a product.
             coriolis = np.cross(carried, slide)
             swept = swept + (coriolis + coriolis)
+            # One coordinate turns and slides along the same axis.
             if len(rate) > 1:
                 swept = swept + np.cross(spin, slide)
             turning = NodeMotion(carried + spin, alpha, swept)
@@ -108,7 +107,7 @@ class Algorithms:
 
     @cached_property
     def _sample_motion(self) -> list[NodeMotion]:
-        coordinates = map(self._joint_coordinates, (self.dq, self.ddq))
+        coordinates = map(self._joint_values, (self.dq, self.ddq))
         return self._node_motions(self.robot.gravity, *coordinates)
 
     @cached_property
@@ -140,9 +139,8 @@ class Algorithms:
         self, motion: Sequence[NodeMotion], delta: Sequence[Expression]
     ) -> list[Expression]:
         out = [self.graph.as_expression(0.0)] * self.robot.axes
-        for node, joint, wrench in zip(
-            self._tree, self._transforms, self._subtree_wrenches(motion, delta), strict=True
-        ):
+        wrenches = self._subtree_wrenches(motion, delta)
+        for node, joint, wrench in zip(self._tree, self._transforms, wrenches, strict=True):
             for row, torque in enumerate(joint.axis_torques(*wrench), node.own.start):
                 out[row] = out[row] + torque
         return out
@@ -177,16 +175,12 @@ class Algorithms:
                     joint=body.joint,
                 )
         zeros = [self.graph.as_expression(0.0)] * self.robot.axes
-        rates, none = self._joint_coordinates(self.dq), np.zeros(3)
+        rates, none = self._joint_values(self.dq), np.zeros(3)
         motion = self._node_motions(none, zeros, rates)
         momenta, change = list(zeros), list(zeros)
-        for node, joint, at, (spun, linear) in zip(
-            self._tree,
-            self._transforms,
-            motion,
-            self._subtree_wrenches(motion, self.delta),
-            strict=True,
-        ):
+        wrenches = self._subtree_wrenches(motion, self.delta)
+        parts = zip(self._tree, self._transforms, motion, wrenches, strict=True)
+        for node, joint, at, (spun, linear) in parts:
             torques = zip(joint.axes, joint.axis_torques(spun, linear), strict=True)
             for row, ((spin, slide), along) in enumerate(torques, node.own.start):
                 turning = np.cross(at.alpha, spin)
@@ -198,8 +192,8 @@ class Algorithms:
             column = self.robot.drive_columns(k).get("Ia")
             if column is not None:
                 share = self.robot.coupling(k)
-                own = self.delta[column] * constant_matrix_times(share[None], rates)[0]
-                momenta = [p + float(c) * own for p, c in zip(momenta, share, strict=True)]
+                spin = self.delta[column] * constant_matrix_times(share[None], rates)[0]
+                momenta = [p + float(c) * spin for p, c in zip(momenta, share, strict=True)]
         rubbing = self._drive_torques(without="Ia")
         generalised = self._project_torques([a - b for a, b in zip(change, rubbing, strict=True)])
         rate = [a - b for a, b in zip(generalised, self.gravity(), strict=True)]
@@ -226,14 +220,8 @@ class Algorithms:
                 "which cannot be exported"
             )
         row = self.robot.coupling(k)[None, :]
-        position, rate, push = (
-            constant_matrix_times(row, values)[0]
-            for values in (
-                self._positions,
-                self._joint_coordinates(self.dq),
-                self._joint_coordinates(self.ddq),
-            )
-        )
+        motion = self._positions, self._joint_values(self.dq), self._joint_values(self.ddq)
+        position, rate, push = (constant_matrix_times(row, values)[0] for values in motion)
         sign = graph.apply_function("sign", rate)
         if drive.transition:
             sign = graph.apply_function("tanh", rate * (1.0 / drive.transition))
@@ -338,9 +326,8 @@ class Algorithms:
         zero = self.graph.as_expression(0.0)
         entries = [[zero] * len(columns) for _ in range(self.robot.axes)]
         carried: list[dict[int, tuple[Expressions, Expressions]]] = []
-        for node, joint, motion in zip(
-            self._tree, self._transforms, self._sample_motion, strict=True
-        ):
+        parts = zip(self._tree, self._transforms, self._sample_motion, strict=True)
+        for node, joint, motion in parts:
             # Spatial axes of the rows that carry the node, at its origin and in its frame.
             axes, above = {}, carried[node.parent] if node.parent >= 0 else {}
             for row, (turn, shift) in above.items():
@@ -356,12 +343,11 @@ class Algorithms:
                 if column not in places:
                     continue
                 shares = node.reduction[:, k].tolist()
+                wrenches = [*zip(motion.parameter_columns, shares, strict=True)]
                 for row, (turn, shift) in axes.items():
                     entries[row][places[column]] = self.graph.sum_terms(
                         share * (turn @ moment + shift @ force)
-                        for (moment, force), share in zip(
-                            motion.parameter_columns, shares, strict=True
-                        )
+                        for (moment, force), share in wrenches
                         if share
                     )
         for k in range(len(self.robot.drives)):
@@ -370,10 +356,8 @@ class Algorithms:
                 if column in places:
                     for r, factor in enumerate(self.robot.coupling(k).tolist()):
                         entries[r][places[column]] = factor * signals[symbol]
-        by_column = [
-            self._project_torques([row[k] for row in entries]) for k in range(len(columns))
-        ]
-        return [column[r] for r in range(self.robot.dof) for column in by_column]
+        torques = [self._project_torques([row[k] for row in entries]) for k in range(len(columns))]
+        return [column[r] for r in range(self.robot.dof) for column in torques]
 
 
 def constant_matrix_times(rows: Array, values: Sequence[Expression]) -> list[Expression]:

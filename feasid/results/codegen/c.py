@@ -91,6 +91,7 @@ class CFunctions:
 
         def number(value: float) -> str:
             text = f"{value:.9g}" if single else repr(value)
+            # A number without a point or an exponent would be an integer.
             text = text if any(c in text for c in ".e") else f"{text}.0"
             return f"{text}f" if single else text
 
@@ -161,6 +162,7 @@ class CCode:
         for key, values in self.test_vector.items():
             content = ", ".join(language.number(float(v)) for v in values)
             lines.append(f"const {t} {name}_test_{key}[{len(values)}] = {{{content}}};")
+        # The comparison is negated, so that a number that is none counts as worst.
         lines.append(
             f"\nstatic {t} {name}_worse({t} worst, const {t} *found, const {t} *expected, int n)\n"
             "{\n    int k;\n"
@@ -226,9 +228,8 @@ class CCode:
                 f"{self.functions.signature(routine)};\n",
             ]
         limit = PRECISIONS[self.precision]
-        lines.append(
-            f"/* largest deviation from the vectors below; more than {limit:g} is wrong */"
-        )
+        text = f"largest deviation from the vectors below; more than {limit:g} is wrong"
+        lines.append(f"/* {text} */")
         lines.append(f"{self.precision} {self.name}_self_test(void);")
         for key, values in self.test_vector.items():
             lines.append(f"extern const {self.precision} {self.name}_test_{key}[{len(values)}];")
@@ -267,8 +268,8 @@ class CCode:
 
 def escape_comment(text: str) -> str:
     """Text of characters that cannot end a comment: no backslash, no trigraph, no line end."""
-    plain = "".join(c if c in COMMENT_CHARACTERS else "_" for c in text)
-    return plain.replace("*/", "* /").replace("/*", "/ *")
+    text = "".join(c if c in COMMENT_CHARACTERS else "_" for c in text)
+    return text.replace("*/", "* /").replace("/*", "/ *")
 
 
 @checked
@@ -346,9 +347,10 @@ def write_code(
     header = target.with_suffix(".h")
     for file in (target, header):
         check_writable(file, overwrite=overwrite)
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", target.stem)
-    name = plain if plain[:1].isalpha() else f"robot_{plain}"
+    name = re.sub(r"[^A-Za-z0-9_]", "_", target.stem)
+    name = name if name[:1].isalpha() else f"robot_{name}"
     code = CCode(source, name, precision, routines)
+    # Names of files may have characters that names of functions may not.
     text = code.text.replace(f'"{code.name}.h"', f'"{header.name}"', 1)
     write_together({target: text.encode(), header: code.header.encode()}, overwrite=overwrite)
     return code
@@ -361,9 +363,8 @@ COMPILER_TIMEOUT = 120.0  #: Time limit of the compiler [s].
 
 def find_compiler() -> str | None:
     """The C compiler: ``$CC``, or the first of cc, gcc, clang; None without one."""
-    return next(
-        (c for c in (os.environ.get("CC"), "cc", "gcc", "clang") if c and shutil.which(c)), None
-    )
+    names = os.environ.get("CC"), "cc", "gcc", "clang"
+    return next((name for name in names if name and shutil.which(name)), None)
 
 
 def compile_routines(
@@ -377,6 +378,7 @@ def compile_routines(
     if command is None:
         raise InputError("no C compiler was found: install one or set CC, or use backend='python'")
     code = CFunctions(tuple(source.routine(kind) for kind in kinds), "robot")
+    # Windows does not delete a library that is loaded.
     with tempfile.TemporaryDirectory(prefix="feasid-", ignore_cleanup_errors=True) as folder:
         file, library = Path(folder, "robot.c"), Path(folder, "robot.so")
         file.write_text(code.source_text)

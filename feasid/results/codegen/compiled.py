@@ -209,9 +209,8 @@ class CompiledDynamics:
     @document_sample(REGRESSOR)
     def regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """Regressor of the base parameters; the first call prepares the code."""
-        flat = self._find_or_generate_routine("regressor")(
-            *self._vector_inputs(q=q, dq=dq, ddq=ddq)
-        )
+        inputs = self._vector_inputs(q=q, dq=dq, ddq=ddq)
+        flat = self._find_or_generate_routine("regressor")(*inputs)
         return np.array(flat).reshape(self.robot.dof, self.base.size)
 
     @document_sample("ndarray, shape (dof, dof)")
@@ -228,9 +227,8 @@ class CompiledDynamics:
         Raises `InputError`, too, for an infeasible model, whose mass matrix is singular.
         """
         q, dq, tau = self._vector_inputs(q=q, dq=dq, tau=tau)
-        out = np.array(
-            self._find_or_generate_routine(routine.FORWARD)(*self._arguments, q, dq, tau)
-        )
+        function = self._find_or_generate_routine(routine.FORWARD)
+        out = np.array(function(*self._arguments, q, dq, tau))
         if not np.isfinite(out).all() and np.isfinite([q, dq, tau]).all():
             raise InputError("the mass matrix is singular: this model is infeasible")
         return out
@@ -259,6 +257,7 @@ def _call_with_lists(function: Callable[..., list[float]]) -> Callable[..., list
         try:
             return function(beta, *rows)
         except (ValueError, OverflowError):
+            # Of an input that is infinite: C returns NaN, and so does this.
             if all(np.isfinite(np.asarray(x, dtype=np.float64)).all() for x in arguments):
                 raise
             return [math.nan]

@@ -116,6 +116,7 @@ class Graph:
         """A number as an expression; expressions pass."""
         if isinstance(value, Expression):
             return value
+        # Plus zero, -0.0 and 0.0 are one number.
         return self._find_or_make("number", value=float(value) + 0.0)
 
     def input(self, name: str) -> Expression:

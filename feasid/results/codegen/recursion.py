@@ -171,6 +171,7 @@ def _exponential(graph: Graph, node: Node, positions: Expressions) -> JointTrans
     v: Expressions = slide @ positions
     square = graph.sum_terms(w * w)
     a, half = graph.apply_function("sinc", square), graph.apply_function("sinc", square * 0.25)
+    # 1 - cos|w| is 2 sin^2(|w| / 2), which keeps its digits at small angles.
     b, c = half * half * 0.5, graph.apply_function("sinc_rest", square)
     none = constant_vector(graph, np.zeros(3))
     skewed: Expressions = np.stack([np.cross(unit, w) for unit in np.eye(3)])
@@ -253,9 +254,8 @@ class NodeMotion:
             lyy * y + (lxx - lzz) * xz + lxy * (x + yz) + lyz * (z - xy) + lxz * (zz - xx),
             lzz * z + (lyy - lxx) * xy + lxz * (x - yz) + lyz * (y + xz) + lxy * (xx - yy),
         ]
-        return np.asarray(
-            np.array(rotational, dtype=object) + np.cross(ten[6:9], self.acceleration)
-        )
+        out = np.array(rotational, dtype=object) + np.cross(ten[6:9], self.acceleration)
+        return np.asarray(out)
 
     def force(self, ten: Expressions) -> Expressions:
         """M a + U l."""

@@ -129,6 +129,7 @@ def _make_routine(
         raise InputError(f"no routine {kind!r}{did_you_mean(kind, names)}: choose of {[*names]}")
     motion = {x: graph.inputs(x, robot.dof) for x in MOTION}
     lengths = dict(given) | dict.fromkeys(GIVEN.get(kind, MOTION), robot.dof)
+    # Its bias is the inverse dynamics without acceleration.
     if kind == FORWARD:
         motion["ddq"] = [graph.as_expression(0.0)] * robot.dof
     algorithms = Algorithms(graph, robot, delta, **motion)
@@ -210,8 +211,8 @@ def _expression_text(
         return ExpressionText(f"-{args[0].in_parentheses(0)}", 2, depth)
     if node.kind in INFIX:
         sign, binds = INFIX[node.kind]
-        left, right = args[0].in_parentheses(binds), args[1].in_parentheses(binds - 1)
-        return ExpressionText(f"{left}{sign}{right}", binds, depth)
+        first, second = args[0].in_parentheses(binds), args[1].in_parentheses(binds - 1)
+        return ExpressionText(f"{first}{sign}{second}", binds, depth)
     return ExpressionText(language.function(node.kind, args[0].text), 0, depth)
 
 
@@ -230,6 +231,7 @@ PYTHON_FUNCTIONS = {
 
 def python_function(routine: Routine) -> Callable[..., list[float]]:
     """The function itself; inputs must be sequences of Python floats."""
+    # The source can call these functions only.
     space: dict[str, object] = {**PYTHON_FUNCTIONS, "__builtins__": {"abs": abs}}
     lines = [f"def {routine.name}({', '.join(name for name, _ in routine.inputs)}):"]
     for name, length in routine.inputs:

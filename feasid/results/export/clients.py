@@ -72,21 +72,19 @@ class ClientRows:
         friction = np.zeros(robot.dof)
         for k, drive in enumerate(robot.drives):
             columns = robot.drive_columns(k)
+            dry = sum(values[columns[s]] for s in ("fc", "fs") if s in columns)
             for joint in drive.coupling:
-                friction[robot.joint_index(joint)] += sum(
-                    values[columns[s]] for s in ("fc", "fs") if s in columns
-                )
+                friction[robot.joint_index(joint)] += dry
         inverse = np.linalg.pinv(mass_matrix(robot, values, np.zeros(robot.dof)))
         width = np.asarray(np.maximum(friction * REGULARISATION * np.diag(inverse), TINY))
-        for motion, run in iterate_prepared_runs(model, logs):
+        for motion, run in prepare_runs(model, logs):
             rigid = inverse_dynamics(bodies, run.q, run.dq, run.ddq)
             ahead = np.clip((run.ddq + run.dq / LEAD) / width, -1.0, 1.0)
             measured = ~np.isnan(run.tau).any(axis=0)
             signals = [np.nan_to_num(run.tau), rigid, run.ddq, run.dq, np.sign(run.dq), ahead]
             rows = np.array([*signals, np.ones_like(rigid)]) * measured
-            for block in low_pass_signals(
-                motion, run, rows.transpose(0, 2, 1).reshape(-1, len(run))
-            ):
+            curves = rows.transpose(0, 2, 1).reshape(-1, len(run))
+            for block in low_pass_signals(motion, run, curves):
                 part = block.reshape(len(SIGNALS), robot.dof, -1)
                 products += np.einsum("ajn,bjn->jab", part, part)
         return cls(robot, products)
@@ -110,9 +108,7 @@ REGULARISATION = 1e-3
 TINY = 1e-12  #: Value [rad/s^2] in place of a friction of zero.
 
 
-def iterate_prepared_runs(
-    model: FittedModel, logs: Iterable[Recording]
-) -> Iterable[tuple[Motion, Run]]:
+def prepare_runs(model: FittedModel, logs: Iterable[Recording]) -> Iterable[tuple[Motion, Run]]:
     """The runs of logs, prepared as the fitted one was."""
     measured = model.base.experiment.measured_joints
     torque = True if measured is None else measured
@@ -128,11 +124,10 @@ def low_pass_signals(motion: Motion, run: Run, signals: Array) -> Iterable[Array
         yield signals
         return
     window = GaussianLowPass(motion.cutoff, run.rate)
+    decimator = window.decimating_filter()
     for centres in window.row_groups(len(run), CHUNK, run.anchor, run.own):
         part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
-        yield window.decimating_filter().filter_rows(
-            np.ascontiguousarray(signals[:, part]), len(centres)
-        )
+        yield decimator.filter_rows(np.ascontiguousarray(signals[:, part]), len(centres))
 
 
 # -- the programs themselves ----------------------------------------------------------------------
@@ -162,13 +157,13 @@ def client_errors(
     held = dict(source.reading.get("lock", {})) if source is not None else {}
     robot = fit.robot.without_torque_sensors()  # which no client has
     torques = CLIENTS[client](os.fspath(path), robot, held)
-    given = log if isinstance(log, list) else [log]
-    logs = tuple(fit.logs) if log is None else tuple(Recording.from_source(x) for x in given)
+    sources = log if isinstance(log, list) else [log]
+    logs = tuple(fit.logs) if log is None else tuple(Recording.from_source(x) for x in sources)
     if not logs:
         raise InputError("the fit holds no log (it was reduced or saved): pass log= to replay one")
     zeros = np.array([sensors.get(joint, 0.0) for joint in robot.joints])
     squares = np.zeros((3, robot.dof))
-    for motion, run in iterate_prepared_runs(fit, logs):
+    for motion, run in prepare_runs(fit, logs):
         signals = (run.q, run.dq, run.ddq, run.tau)
         q, dq, ddq, tau = (x[:, fit.robot.moves] for x in signals)
         prediction = torques.torques(q, dq, ddq) + zeros
@@ -177,9 +172,9 @@ def client_errors(
         missed = np.vstack([torque.T, (prediction - tau).T, (ours - tau).T])
         for block in low_pass_signals(motion, run, np.nan_to_num(missed)):
             squares += (block**2).sum(axis=1).reshape(3, -1)
-    theirs, own = (relative_errors(robot, missed, squares[0]) for missed in squares[1:])
+    replay, error = (relative_errors(robot, missed, squares[0]) for missed in squares[1:])
     index = pd.Index([*robot.coordinates, "all"], name="joint")
-    return pd.DataFrame({"fit": own, client: theirs}, index=index)
+    return pd.DataFrame({"fit": error, client: replay}, index=index)
 
 
 class Pinocchio:
@@ -206,12 +201,12 @@ class Pinocchio:
         self.q0 = pinocchio.neutral(self.model)
         for joint in set(self.model.names).intersection(held):
             self._set_position(self.q0, joint, float(held[joint]))
-        self.rows = [
-            self.model.joints[self.model.getJointId(joint)].idx_v for joint in robot.joints
-        ]
+        places = map(self.model.getJointId, robot.joints)
+        self.rows = [self.model.joints[k].idx_v for k in places]
 
     def _set_position(self, q: Array, name: str, value: float) -> None:
         joint = self.model.joints[self.model.getJointId(name)]
+        # A joint without ends has its angle's cosine and sine as coordinates.
         numbers = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
         q[joint.idx_q : joint.idx_q + joint.nq] = numbers
 
@@ -219,6 +214,7 @@ class Pinocchio:
         """Torques of the robot's joints, shape (N, dof)."""
         model, rows = self.model, self.rows
         out = np.empty_like(q)
+        # Armature is added below, as friction is, whether or not rnea knows it.
         rigid = model.armature.copy()
         model.armature = np.zeros(model.nv)
         for k in range(len(q)):
@@ -229,6 +225,7 @@ class Pinocchio:
             velocity[rows], acceleration[rows] = dq[k], ddq[k]
             out[k] = self.pin.rnea(model, self.data, place, velocity, acceleration)[rows]
         model.armature = rigid
+        # The name of dry friction in newer versions.
         dry = getattr(model, "upperDryFrictionLimit", None)
         friction = model.friction if dry is None else dry
         out += model.damping[rows] * dq + friction[rows] * np.sign(dq) + rigid[rows] * ddq

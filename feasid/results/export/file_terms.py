@@ -16,7 +16,7 @@ from feasid.core.errors import InputError, did_you_mean
 from feasid.identification.effects.joint_terms import SPRINGS, remove_terms
 from feasid.identification.regression.reduce import restrict_terms
 from feasid.parameters.identifiability.base import base_parameters
-from feasid.results.export.clients import iterate_prepared_runs
+from feasid.results.export.clients import prepare_runs
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
 from feasid.robot.formats.description import Extras, JointServo
@@ -135,10 +135,9 @@ def find_offsets(model: FittedModel, asked: str | Mapping[str, str] | None) -> t
         named = dict.fromkeys(model.robot.joints, asked)
     for joint in named:
         if joint not in model.robot.joints:
-            known, hint = ", ".join(model.robot.joints), did_you_mean(joint, model.robot.joints)
-            raise InputError(
-                f"offset_origin: {joint!r} is not one of {known}{hint}", option="offset_origin"
-            )
+            names = ", ".join(model.robot.joints) + did_you_mean(joint, model.robot.joints)
+            text = f"offset_origin: {joint!r} is not one of {names}"
+            raise InputError(text, option="offset_origin")
     values = joint_values(model.robot, model.robot.values)["fo"]
     resting = {} if asked is not None or not values.any() else _torques_at_rest(model, values)
     out = []
@@ -161,7 +160,7 @@ def _torques_at_rest(model: FittedModel, offsets: Array) -> dict[str, float]:
         return {}
     bodies = robot.without_joint_terms()
     torques: list[list[float]] = [[] for _ in robot.joints]
-    for _, run in iterate_prepared_runs(model, model.logs):
+    for _, run in prepare_runs(model, model.logs):
         still = np.flatnonzero((np.abs(run.dq) < REST_SPEED).all(axis=1))
         if len(still) == 0:
             continue
@@ -225,16 +224,12 @@ class Actuators(pd.DataFrame):
         InputError: another program.
         """
         if program not in TEXTS:
-            hint = did_you_mean(program, TEXTS)
-            raise InputError(
-                f"to_text({program!r}): choose of {', '.join(TEXTS)}{hint}", program=program
-            )
+            names = ", ".join(TEXTS) + did_you_mean(program, TEXTS)
+            raise InputError(f"to_text({program!r}): choose of {names}", program=program)
         return TEXTS[program](self)
 
 
-def _joint_lines(
-    table: pd.DataFrame, write: Callable[[str, Mapping[str, float]], list[str]]
-) -> str:
+def _joint_lines(table: pd.DataFrame, write: Callable[[str, dict[str, float]], list[str]]) -> str:
     rows = ({str(k): float(v) for k, v in row.items()} for row in table.to_dict("records"))
     joints = zip(table.index, rows, strict=True)
     return "\n".join([*(line for joint, row in joints for line in write(str(joint), row)), ""])
@@ -268,7 +263,7 @@ def _isaaclab_text(table: pd.DataFrame) -> str:
     return "\n".join([*lines, "    stiffness=0.0,", "    damping=0.0,", ")", ""])
 
 
-def _gazebo_text(table: pd.DataFrame) -> str:
+def _sdf_text(table: pd.DataFrame) -> str:
     """Joints of SDF: sdformat.org/spec; Gazebo has no armature, and Drake reads its element."""
 
     def write(joint: str, row: Mapping[str, float]) -> list[str]:
@@ -287,12 +282,7 @@ def _drake_text(table: pd.DataFrame) -> str:
     return "\n".join([*extension_lines(Extras({}, armatures, ("drake",))), ""])
 
 
-TEXTS = {
-    "mjcf": _mjcf_text,
-    "isaaclab": _isaaclab_text,
-    "gazebo": _gazebo_text,
-    "drake": _drake_text,
-}
+TEXTS = {"mjcf": _mjcf_text, "isaaclab": _isaaclab_text, "gazebo": _sdf_text, "drake": _drake_text}
 """Text of a table of actuators, per program that reads it."""
 
 

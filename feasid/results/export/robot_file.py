@@ -102,9 +102,7 @@ class Export:
         if w.lost:
             content = f"the fitted bodies and the joint terms that {w.format.upper()} holds"
         lines = [f"wrote {w.path}: {content}; read back and verified in exact arithmetic"]
-        lines += [
-            f"not in {w.path}{'' if line.startswith(FOR) else ':'} {line}" for line in self.missing
-        ]
+        lines += [f"not in {w.path}{'' if x.startswith(FOR) else ':'} {x}" for x in self.missing]
         lines += describe_offsets(self.offsets, FORMATS[w.format].holds_forces)
         if w.sidecar is not None:
             lines.append(f"the whole model is in {w.sidecar}, which feasid reads with the file")
@@ -165,10 +163,9 @@ def write_fit(
     if zeros and _edits_description(model.robot, path):  # a new file takes the log's positions
         lines += ("the log's joint zeros: a client adds those of fit.calibration to its positions",)
     if law := model.calibration.correction.friction_per_kelvin(fitted):
-        places = ", ".join(f"{joint} at {origin:g}" for joint, (_, _, origin, *_) in law.items())
-        lines += (
-            f"friction's change with the temperature; the file has that of {places} degrees C",
-        )
+        text = ", ".join(f"{joint} at {origin:g}" for joint, (_, _, origin, *_) in law.items())
+        text = f"friction's change with the temperature; the file has that of {text} degrees C"
+        lines += (text,)
     if servo is not None and not servos:
         lines += (
             "the servos' gains and delay: masses of this file carry the common factor of the gains "
@@ -216,21 +213,21 @@ def _file_errors(
     """Torque errors of the fit and of a written file, on the fitted log and on a test."""
     import pandas as pd
 
-    seen = parameters_read_by_client(model, path) + damping
-    reread = model.robot.with_values(seen)
+    values = parameters_read_by_client(model, path) + damping
+    reread = model.robot.with_values(values)
     columns = {"fit": model.relative_error}
     logs = {"": (model.reduced, tuple(model.logs))}
     if test is not None:
         other = reduce(test, base=model.base, **model.test_options())
         columns["fit on the test"] = model.errors_of(other)
-        given = test if isinstance(test, list | tuple) else [test]
-        has_rows = not any(isinstance(x, Reduced) for x in given)
-        recordings = tuple(Recording.from_source(x) for x in given) if has_rows else ()
+        sources = test if isinstance(test, list | tuple) else [test]
+        has_rows = not any(isinstance(x, Reduced) for x in sources)
+        recordings = tuple(Recording.from_source(x) for x in sources) if has_rows else ()
         logs[" on the test"] = other, recordings
     for where, (reduced, recordings) in logs.items():
         if not (recordings and reread.is_tree and reread.dof == len(reread.joints)):
             # Without samples friction changes its sign as in the fit.
-            read = seen + _subtracted_offsets(model.robot, offsets, path)
+            read = values + _subtracted_offsets(model.robot, offsets, path)
             columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ read)
         else:
             rows = ClientRows.from_logs(model, reread, recordings)
@@ -353,8 +350,9 @@ def parameters_read_by_client(fit: FittedModel, path: str | os.PathLike[str]) ->
         if not along:  # the offset of a torque sensor
             continue
         factor = along[0][1] if len(along) == 1 else 1.0
-        given = terms.pop(along if len(along) > 1 else ((along[0][0], 1.0),), {})
+        # A file has the terms of a joint, the model those of its motor.
+        numbers = terms.pop(along if len(along) > 1 else ((along[0][0], 1.0),), {})
         for symbol, column in fit.robot.drive_columns(k).items():
             scaling = TERMS[symbol].scaling(factor) if symbol in TERMS else None
-            delta[column] = given.pop(symbol, 0.0) / (scaling or 1.0)
+            delta[column] = numbers.pop(symbol, 0.0) / (scaling or 1.0)
     return delta

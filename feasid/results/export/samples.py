@@ -131,6 +131,7 @@ class Samples(Sequence[Robot]):
         try:
             names = [pattern.format(k) for k in range(len(self))]
         except (IndexError, KeyError, ValueError):
+            # Equal names: refused below with the same words.
             names = [""] * 2
         if len(set(names)) < len(names):
             text = f"pattern {pattern!r} needs one place for a number, such as 'arm_{{:03}}.xml'"
@@ -177,6 +178,7 @@ class Samples(Sequence[Robot]):
         mass, com, inertia = to_mass_com_inertia(ten)
         moments, axes = np.linalg.eigh(inertia)
         moments, axes = moments[..., ::-1], axes[..., ::-1]
+        # A quaternion turns into right-handed axes only; SciPy has its real part last.
         axes[..., 0] *= np.sign(np.linalg.det(axes))[..., None]
         quaternion = Rotation.from_matrix(axes.reshape(-1, 3, 3)).as_quat()[:, [3, 0, 1, 2]]
         terms = [joint_values(self.robot, self._held(k)) for k in range(len(self))]
@@ -211,8 +213,8 @@ def sample_posterior(fit: FittedModel, count: int, seed: int, scale: float) -> S
     common = np.exp(np.log(factors).mean(axis=1, keepdims=True))
     share = np.repeat(common, robot.size, axis=1)
     for k, drive in enumerate(robot.drives):
-        own = fit.servo.servo.joints.index(next(iter(drive.coupling)))
-        share[:, [*robot.drive_columns(k).values()]] = factors[:, [own]]
+        place = fit.servo.servo.joints.index(next(iter(drive.coupling)))
+        share[:, [*robot.drive_columns(k).values()]] = factors[:, [place]]
     drawn = verify_draws(feasible_set(robot), drawn * share)
     return Samples(robot, drawn, acceptance, effective, fit.residual, servos)
 

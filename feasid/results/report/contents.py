@@ -87,9 +87,8 @@ class PredictedLog:
         for column, (_, symbol) in enumerate(self.robot.parameter_names):
             if symbol in TERMS and TERMS[symbol].kind == "friction":
                 values[column] = 0.0
-        return tuple(
-            inverse_dynamics(self.robot, r.q, r.dq, r.ddq, parameters=values) for r in self.runs
-        )
+        robot = self.robot.with_values(values)
+        return tuple(inverse_dynamics(robot, r.q, r.dq, r.ddq) for r in self.runs)
 
     @property
     def cutoff(self) -> float | None:

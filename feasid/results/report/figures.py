@@ -108,6 +108,7 @@ def parameter_chart(fit: FittedModel, rows: int | None = None) -> Chart:
     table = table[np.isfinite(table["std. err."]) & (table["std. err."] > 0)]
     scale = table["std. err."]
     if rows is not None and len(table) > rows:
+        # ``-rows // 2`` rounds to the larger half: both halves together are `rows`.
         unknown = (scale / table["value"].abs()).sort_values().index[-rows // 2 :]
         moved = ((table["description"] - table["value"]).abs() / scale).drop(unknown)
         few = {*unknown, *moved.sort_values(na_position="first").index[-(rows // 2) :]}
@@ -229,21 +230,18 @@ class Plots:
         Figure 6 of Sousa and Cortesao (2014).
         """
         prediction = PredictedLog.from_fit(self.fit, log)
-        errors = (
-            self.fit.relative_error
-            if log is None
-            else errors_on_log(self.fit, select_recording(self.fit, log), self.fit.test_options())
-        )
+        errors = self.fit.relative_error
+        if log is not None:
+            recording = select_recording(self.fit, log)
+            errors = errors_on_log(self.fit, recording, self.fit.test_options())
         step = max(1, prediction.motion.samples // MAX_LINE_POINTS)
         panels = []
         for k, name in enumerate(prediction.joints):
             curves = []
             if prediction.cutoff is not None:
                 curves = [
-                    Series(
-                        run.t[::step], run.tau[::step, k], BLUE, "as logged", width=0.6, opacity=0.3
-                    )
-                    for run in prediction.runs
+                    Series(r.t[::step], r.tau[::step, k], BLUE, "as logged", width=0.6, opacity=0.3)
+                    for r in prediction.runs
                 ]
             for t, measured, predicted in prediction.compared_torques:
                 for label, curve, color, width in (
@@ -281,12 +279,10 @@ class Plots:
             missed = powers[1] > 0.5 * powers[0]
             explained = min(explained, f[missed.argmax()] if missed.any() else f[-1])
             curves = [Series(f, powers[0], BLUE, "measured"), Series(f, powers[1], RED, "residual")]
-            below, left = (
-                "frequency [Hz]; dashed: cut-off of the fit",
-                "power density [(N m)\u00b2/Hz]",
-            )
+            below = "frequency [Hz]; dashed: cut-off of the fit"
+            beside = "power density [(N m)\u00b2/Hz]"
             lines = () if cutoff is None else ((0, cutoff, GREY),)
-            panels.append(Panel(curves, name, below, left, ("log", "log"), lines=lines))
+            panels.append(Panel(curves, name, below, beside, ("log", "log"), lines=lines))
         title = f"Up to {explained:.2g} Hz the model explains most of the power at every joint"
         return draw(Chart(title, "spectra of measured and residual torque", panels))
 

@@ -53,6 +53,7 @@ def torque_curves(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         (float(min(values)), float(max(values)))
         for values in (np.concatenate(times), np.concatenate([*measured, *predicted, *difference]))
     )
+    # One sample, or a constant, has no range, and the picture needs one.
     extra = ROOM * (high - low) or 1.0
     x, y = (start, max(end, start + 1e-9)), (low - extra, high + extra)
     wide, tall = WIDTH / (x[1] - x[0]), HEIGHT / (y[1] - y[0])

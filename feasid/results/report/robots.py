@@ -201,6 +201,7 @@ def _ask_mujoco(robot: Robot) -> str:
     bodies = []
     for columns in robot.inertial_columns:
         mass, com, inertia = to_mass_com_inertia(robot.values[columns])
+        # MuJoCo lists the diagonal first.
         six = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         place, tensor = (" ".join(map(str, x)) for x in (com, six))
         inertial = f"<inertial mass='{mass}' pos='{place}' fullinertia='{tensor}'/>"

@@ -74,9 +74,8 @@ class Summary:
         parts = []
         for name, frame in self.tables.items():
             head, *rows = _cells(frame)
-            lines = [
-                " | ".join(row).replace("\\", "\\\\") for row in (head, ["---"] * len(head), *rows)
-            ]
+            table = [head, ["---"] * len(head), *rows]
+            lines = [" | ".join(row).replace("\\", "\\\\") for row in table]
             parts.append(f"### {name}\n\n" + "\n".join(f"| {line} |" for line in lines))
         return "\n\n".join(parts) + "\n"
 
@@ -138,10 +137,9 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
     if test is not None:
         errors["test"] = test_errors(fit, test)
     names = [".".join(name) for name in fit.robot.names]
+    K = np.asarray(fit.base.K, float)
     tables = {
-        "base parameters": linear_form_table(
-            fit, np.asarray(fit.base.K, float), fit.base.expressions
-        ),
+        "base parameters": linear_form_table(fit, K, fit.base.expressions),
         "standard parameters": linear_form_table(fit, np.eye(len(names)), names),
         "estimates": estimates_table(fit),
         "errors": pd.DataFrame(errors),
@@ -314,6 +312,7 @@ def _data_variance(r: Array, forms: Array) -> Array:
     norms = np.linalg.norm(r, axis=0)
     norms[norms == 0] = 1.0
     _, singular, right = np.linalg.svd(r / norms)
+    # Fewer equations than parameters leave directions without a singular value.
     singular = np.pad(singular, (0, len(right) - len(singular)))
     parts = (forms / norms) @ right.T
     above = singular > SEEN * singular[0]

@@ -28,9 +28,8 @@ def page_environment() -> Any:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
         raise missing_extra("writing a report", "jinja2", "report") from error
-    made = Environment(
-        autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_read_page_file)
-    )
+    loader = FunctionLoader(_read_page_file)
+    made = Environment(autoescape=True, undefined=StrictUndefined, loader=loader)
     made.filters |= {
         "number": format_number,
         "percent": lambda x: "" if x is None else f"{100 * float(x):.3g} %",
