@@ -51,7 +51,7 @@ def count_contradictions(seed):
     found, ours = fit.ranges(plausible=False), regions.LARGEST
     regions.LARGEST = FURTHER
     try:
-        wide, _ = fit.residual.region_within_budget(found.level, False)
+        wide, _ = fit.residual.region_within(found.level, False)
     finally:
         regions.LARGEST = ours
     beyond = contradicted = 0

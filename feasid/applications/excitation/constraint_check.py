@@ -92,8 +92,8 @@ def smallest_margins_of_motion(
     for part in constraints:
         assert evaluation is not None
         lows = part(evaluation)[0].min(axis=1)
-        rows = zip(part.margin_names, lows, strict=True)
-        out += [Margin(name, None, "space", float(low)) for name, low in rows]
+        pairs = zip(part.margin_names, lows, strict=True)
+        out += [Margin(name, None, "space", float(low)) for name, low in pairs]
     return out
 
 

@@ -384,10 +384,10 @@ def log_is_short(e: FitEvidence) -> str:
 @check("total-mass", NO_USE)
 def total_mass_is_impossible(e: FitEvidence) -> str:
     """The robot is five times as heavy as described."""
-    total, given = e.masses.sum(), e.described.sum()
-    if not given > 0 or total <= FIVE * given:
+    total, described = e.masses.sum(), e.described.sum()
+    if not described > 0 or total <= FIVE * described:
         return ""
-    return f"The fitted robot weighs {total:.3g} kg, the described one {given:.3g} kg: {KEEP}"
+    return f"The fitted robot weighs {total:.3g} kg, the described one {described:.3g} kg: {KEEP}"
 
 
 KEEP = "keep the description, and record a richer motion (feasid.excite)."
@@ -482,10 +482,10 @@ def log_is_of_another_robot(e: FitEvidence) -> str:
 @check("worse-than-description", WITH_CARE)
 def description_predicts_better(e: FitEvidence) -> str:
     """The fit made it worse."""
-    model, given = (e.errors.overall_error(x) for x in (e.errors.model, e.errors.description))
-    if not (model > WORSE * given and model > WORSE_FROM):
+    model, reference = (e.errors.overall_error(x) for x in (e.errors.model, e.errors.description))
+    if not (model > WORSE * reference and model > WORSE_FROM):
         return ""
     return (
-        f"The description itself predicts better ({in_percent(given, 2)} against "
+        f"The description itself predicts better ({in_percent(reference, 2)} against "
         f"{in_percent(model, 2)}): keep it, and record a longer or richer motion (feasid.excite)."
     )

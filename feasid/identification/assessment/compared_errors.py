@@ -51,28 +51,28 @@ class ComparedErrors:
     @property
     def others(self) -> str:
         """Errors of the description, where it gives inertials, and of least squares."""
-        found = {"description": self.description, "least squares": self.least_squares}
+        errors = {"description": self.description, "least squares": self.least_squares}
         return ", ".join(f"{name} {in_percent(self.overall_error(e))}"
-                         for name, e in found.items() if np.isfinite(e).all())  # fmt: skip
+                         for name, e in errors.items() if np.isfinite(e).all())  # fmt: skip
 
 
 def held_out_errors(models: CrossValidation, beta: Array) -> ComparedErrors:
     """Errors on every segment from the others; without strata, of `beta` where it was fitted."""
     reduced, base = models.reduced, models.base
     unseen = len(models.folds) >= FEWEST
-    found: dict[str, dict[int, Array]] = {}
+    values: dict[str, dict[int, Array]] = {}
     if unseen:
-        rest = {f: models.training_equations(f)[:2] for f in models.folds}
-        found["model"] = models.models
+        data = {f: models.training_equations(f)[:2] for f in models.folds}
+        values["model"] = models.models
     else:
-        rest = {-1: models.noise.whitened_triangle(reduced)[:2]}
-        found["model"] = {-1: beta}
-    found["least_squares"] = {f: least_squares(*rows)[0] for f, rows in rest.items()}
+        data = {-1: models.noise.whitened_triangle(reduced)[:2]}
+        values["model"] = {-1: beta}
+    values["least_squares"] = {f: least_squares(*rows)[0] for f, rows in data.items()}
     ten = base.robot.values[base.robot.inertial_columns]
-    found["description"] = {f: base.K @ fit_joint_terms(base, ten, *q) for f, q in rest.items()}
+    values["description"] = {f: base.K @ fit_joint_terms(base, ten, *q) for f, q in data.items()}
     norms = reduced.torque_norms
     relative = {}
-    for name, betas in found.items():
+    for name, betas in values.items():
         error = relative_error(models.squared_errors(betas).sum(axis=0), norms)
         relative[name] = np.where(measured_rows(reduced), error, np.nan)
     power = squares_in_common_unit(base.robot, norms**2)
@@ -92,6 +92,7 @@ def fit_joint_terms(base: BaseParameters, inertials: Array, r: Array, rho: Array
         return np.full(robot.size, np.nan)
     columns = np.setdiff1d(np.arange(robot.size), robot.inertial_columns)
     signed = columns[[robot.parameter_names[c][1] not in NONNEGATIVE for c in columns]]
+    # A term of either sign is the difference of two that are not negative.
     terms = r @ np.hstack([K[:, columns], -K[:, signed]])
     if terms.size:
         size = np.maximum(np.linalg.norm(terms, axis=0), TINY)

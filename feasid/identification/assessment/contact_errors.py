@@ -158,9 +158,8 @@ class ErrorLaw:
                 option="false_alarms",
             )
         share, out = rate * self.seconds / len(self.levels), []
-        rows = zip(
-            self.levels, self.crossings, _tail_ends(self.crossings), self.excesses, strict=True
-        )
+        tails = _tail_ends(self.crossings)
+        rows = zip(self.levels, self.crossings, tails, self.excesses, strict=True)
         for levels, crossings, tail, excess in rows:
             remaining = crossings[tail]
             if share >= remaining:
@@ -218,11 +217,11 @@ def live_errors(robot: Robot, run: Run) -> tuple[Array, Array]:
             terms[column] = robot.values[column]
             inertia[column] *= TERMS[symbol].varies_with == "ddq"
     q, dq = map(np.concatenate, zip(fitted, run.live, strict=True))
-    rest, count = np.zeros_like(q), len(still)
-    torque = inverse_dynamics(robot, q, rest, rest, parameters=masses)
-    torque += inverse_dynamics(robot, q, dq, rest, parameters=terms)
+    zeros, count = np.zeros_like(q), len(still)
+    torque = inverse_dynamics(robot, q, zeros, zeros, parameters=masses)
+    torque += inverse_dynamics(robot, q, dq, zeros, parameters=terms)
     weightless = robot.with_gravity((0.0, 0.0, 0.0))
-    momentum = inverse_dynamics(weightless, q, rest, dq, parameters=inertia)
+    momentum = inverse_dynamics(weightless, q, zeros, dq, parameters=inertia)
     return torque[:count] - torque[count:], momentum[count:] - momentum[:count]
 
 
@@ -234,6 +233,7 @@ def observer_errors(
     `errors`, `momentum`: (N, dof), of the torques and of the momentum, which the observer
     differentiates behind its low-pass.
     """
+    # The recursion of the observer, whose residual is part of the integral of its own step.
     step = gain / run.rate / (1.0 + 0.5 * gain / run.rate)
     decay = [1.0, step - 1.0]
     observed = lfilter([0.5 * step, 0.5 * step], decay, errors, axis=0)

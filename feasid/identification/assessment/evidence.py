@@ -107,9 +107,10 @@ class FitEvidence:
 
     def relative(self, error: Array) -> float:
         """An error of all joints together over the torque."""
-        seen = np.isfinite(error) & (self.torque > 0)
-        squared = np.where(seen, (error / np.where(seen, self.torque, 1.0)) ** 2, 0.0) * self.share
-        total = float(self.share[seen].sum())
+        known = np.isfinite(error) & (self.torque > 0)
+        ratio = error / np.where(known, self.torque, 1.0)
+        squared = np.where(known, ratio**2, 0.0) * self.share
+        total = float(self.share[known].sum())
         return float(np.sqrt(squared.sum() / total)) if total > 0 else 1.0
 
 
@@ -170,10 +171,10 @@ def gather(
     if rows is None:
         return evidence
     try:
-        seen = _from_rows(rows, robot, description, covariance, measured)
+        numbers = _from_rows(rows, robot, description, covariance, measured)
     except SolverError:  # a part alone determines too little
         return evidence
-    return replace(evidence, **seen)
+    return replace(evidence, **numbers)
 
 
 def _from_rows(
@@ -182,6 +183,7 @@ def _from_rows(
     """Evidence that needs the rows of a log."""
     lower, upper = rows.q.min(axis=0), rows.q.max(axis=0)
     torque = np.sqrt(np.mean(rows.torque[rows.moving] ** 2, axis=0))
+    # A few samples of a log may be faulty.
     capacity = _capacities(robot, np.quantile(np.abs(rows.torque), 0.999, axis=0))
     poses = _random_poses(robot, lower, upper, rows.q)
     missed = [rows.errors_of(rows.time_parts, rows.time_models)]
@@ -257,16 +259,17 @@ def _mass_error(rows: HeldOutRows, parts: Parts, missed: Array) -> float:
     masses = []
     for p in np.unique(parts):
         moving = (parts == p) & rows.moving
-        blocks, wanted = [], []
+        blocks, targets = [], []
         for j in rows.measured:
             deviation = rows.deviations[moving, j]
             w = rows.regressors[j][moving] @ load[rows.supports[j]]
             blocks.append(w / deviation[:, None])
-            wanted.append(missed[moving, j] / deviation)
+            targets.append(missed[moving, j] / deviation)
         A = np.vstack(blocks)
         size = np.linalg.norm(A, axis=0)
+        # A column of rounding gets no coefficient.
         size[size <= 1e-9 * size.max(initial=0.0)] = np.inf
-        solution = np.linalg.lstsq(A / size, np.concatenate(wanted), rcond=1e-4)[0] / size
+        solution = np.linalg.lstsq(A / size, np.concatenate(targets), rcond=1e-4)[0] / size
         masses.append(solution[-1] if np.isfinite(size[-1]) else np.nan)
     return float(np.sqrt(np.mean(np.square(masses))))
 
@@ -308,10 +311,10 @@ def _random_poses(robot: Robot, lower: Array, upper: Array, q: Array) -> tuple[A
         return logged, logged
     middle, half = (lower + upper) / 2, (upper - lower) / 2
     limits = {b.joint: b.limits for b in robot.bodies}
-    given = np.array([[getattr(limits.get(c), end, None) or np.nan for end in ("lower", "upper")]
-                      for c in robot.coordinates], dtype=np.float64)  # fmt: skip
+    ends = np.array([[getattr(limits.get(c), end, None) or np.nan for end in ("lower", "upper")]
+                     for c in robot.coordinates], dtype=np.float64)  # fmt: skip
     wide = np.minimum(2 * half, np.pi)
-    low, high = given.T
+    low, high = ends.T
     low = np.where(np.abs(low) < FULL_TURN, low, middle - wide)
     high = np.where(np.abs(high) < FULL_TURN, high, middle + wide)
     low, high = np.minimum(low, lower), np.maximum(high, upper)
@@ -359,8 +362,8 @@ def spread_of_models(r: Array) -> Array:
     gram = r.T @ r
     scale = np.sqrt(np.diag(gram) + 1e-12)
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
-    seen = values > 1e-6
-    inverse = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+    shown = values > 1e-6
+    inverse = (vectors[:, shown] / values[shown]) @ vectors[:, shown].T
     return np.asarray(inverse / np.outer(scale, scale))
 
 
@@ -373,35 +376,36 @@ def compare_gravity(
     if not np.isfinite(ten).all():
         return None
     rows = _gravity_rows(robot, poses)
-    fitted, given = rows @ robot.values, rows[:, :, columns.ravel()] @ ten.ravel()
-    power = np.mean(given**2, axis=0)
+    fitted, reference = rows @ robot.values, rows[:, :, columns.ravel()] @ ten.ravel()
+    power = np.mean(reference**2, axis=0)
     if not power.max(initial=0.0) > 0:
         return None
     carried: Mask = power > SLIGHT**2 * power.max()
+    # In units of its own torque, a joint that carries hardly anything would count as others do.
     size = np.maximum(np.sqrt(power), 0.02 * np.sqrt(power.max()))
-    x, y = (fitted / size)[:, carried], (given / size)[:, carried]
+    x, y = (fitted / size)[:, carried], (reference / size)[:, carried]
     factor = float((x * y).sum() / (y**2).sum())
-    difference = (fitted - given) / size
+    difference = (fitted - reference) / size
     total = max(float((difference**2).sum()), 1e-300)
     load = (rows[:, :, columns[-1][[6, 7, 8, 9]]] / size[None, :, None]).reshape(-1, 4)
     norm = np.linalg.norm(load, axis=0)
     norm[norm <= 1e-9 * norm.max(initial=0.0)] = np.inf
     mass = np.linalg.lstsq(load / norm, difference.ravel(), rcond=1e-6)[0] / norm
-    left = float(np.sum((difference.ravel() - load @ mass) ** 2))
+    remainder = float(np.sum((difference.ravel() - load @ mass) ** 2))
     far = _gravity_rows(robot, wide)
     there, described = (far @ robot.values) / size, far[:, :, columns.ravel()] @ ten.ravel() / size
     alike = np.sqrt(max(float((there**2).sum() * (described**2).sum()), 1e-300))
-    each = np.sum(fitted * given, axis=0) / np.maximum(np.sum(given**2, axis=0), 1e-300)
+    each = np.sum(fitted * reference, axis=0) / np.maximum(np.sum(reference**2, axis=0), 1e-300)
     heavy = ten[:, 9] > 0
     centred = np.linalg.norm(ten[:, 6:9], axis=1) < 1e-9 * np.maximum(ten[:, 9], 1e-300)
     return GravityComparison(
         np.where(carried, each, np.nan),
         factor,
         1.0 - float(((x - factor * y) ** 2).sum()) / max(float(((x - y) ** 2).sum()), 1e-300),
-        float(np.sqrt(total / max(float(np.sum((given / size) ** 2)), 1e-300))),
+        float(np.sqrt(total / max(float(np.sum((reference / size) ** 2)), 1e-300))),
         float((there * described).sum() / alike),
         float(mass[3]),
-        1.0 - left / total,
+        1.0 - remainder / total,
         bool(heavy.any() and centred[heavy].mean() >= 0.5),
     )
 

@@ -157,6 +157,7 @@ def grade(use: str, number: float) -> str:
 
 def gravity(e: FitEvidence) -> Use:
     """Errors on other postures without friction, over dry friction; the worst joint."""
+    # Joints that carry nothing have no number and come last.
     ratio = np.nan_to_num(_ratio(e.gravity_error, e.hold), nan=-1.0)
     k = int(np.argmax(ratio))
     if ratio[k] < 0:
@@ -221,8 +222,8 @@ def push_felt(robot: Robot, e: FitEvidence, limits: Array) -> float:
     jacobian = frame_jacobian(robot, poses, robot.bodies[-1].name)[:, 3:]
     direction = rng.standard_normal((POSES, 3))
     direction /= np.linalg.norm(direction, axis=1)[:, None]
-    seen = np.abs(np.einsum("pkj,pk->pj", jacobian, direction)) / limits
-    return float(np.quantile(1.0 / np.maximum(seen.max(axis=1), 1e-12), FELT))
+    shares = np.abs(np.einsum("pkj,pk->pj", jacobian, direction)) / limits
+    return float(np.quantile(1.0 / np.maximum(shares.max(axis=1), 1e-12), FELT))
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,9 +97,8 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
         if not len(mine):
             continue
         window = GaussianLowPass(float(models.reduced.cutoff or 0.0), run.rate)
-        shared = _functions_of_motion(
-            run, window, rows.t[mine], number % rows.step, rows.step, waves
-        )
+        first = number % rows.step
+        shared = _functions_of_motion(run, window, rows.t[mine], first, rows.step, waves)
         t = shared["time"]
         for j, (sign, torque) in enumerate(zip(shared["sign"], rows.torque[mine].T, strict=True)):
             slow = [shared[kind][j] for kind in ("sign", "breakaway", "sticking")]
@@ -201,7 +200,7 @@ def _predictable_structure(parts: list[Part]) -> Structure:
     share = _predicted_share(grams, kind_of != "")
     alone = {kind: _predicted_share(grams, kind_of == kind) for kind in kinds}
     most = max(alone.values())
-    close = [kind for kind, own in alone.items() if own > 0 and own >= CLOSE * most]
+    close = [kind for kind, part in alone.items() if part > 0 and part >= CLOSE * most]
     best = min(close, key=lambda kind: kinds[kind].shape[1], default="")
     return Structure(max(share, most), best)
 
@@ -212,13 +211,13 @@ def _predicted_share(grams: Array, functions: Mask) -> float:
     Ridge regression on all parts of the log but one, for each.
     """
     used = np.append(functions, [True, True])
-    own = grams[:, used][:, :, used]
-    rest = own.sum(axis=0) - own
-    size, total = own[:, -2, -2].sum(), float(own[:, -1, -1].sum())
+    part = grams[:, used][:, :, used]
+    others = part.sum(axis=0) - part
+    size, total = part[:, -2, -2].sum(), float(part[:, -1, -1].sum())
     if size < 2 * PARTS or not total > 0:
         return 0.0
-    ridge = RIDGE * size * np.eye(own.shape[1] - 1)
+    ridge = RIDGE * size * np.eye(part.shape[1] - 1)
     ridge[-1, -1] = 0.0  # of the mean
-    found = np.linalg.solve(rest[:, :-1, :-1] + ridge, rest[:, :-1, -1:])
-    signs = np.concatenate([-found, np.ones((PARTS, 1, 1))], axis=1)
-    return max(0.0, 1.0 - float(np.sum(signs * (own @ signs))) / total)
+    solution = np.linalg.solve(others[:, :-1, :-1] + ridge, others[:, :-1, -1:])
+    signs = np.concatenate([-solution, np.ones((PARTS, 1, 1))], axis=1)
+    return max(0.0, 1.0 - float(np.sum(signs * (part @ signs))) / total)

@@ -114,6 +114,7 @@ class HeldOutRows:
         """Fifths of the postures along the direction in which gravity torques change most."""
         spread = self.q * sensitivity
         spread = spread - spread.mean(axis=0)
+        # A few thousand rows show it as well as all.
         direction = np.linalg.svd(spread[:: max(1, len(spread) // 2000)], full_matrices=False)[2][0]
         along = spread @ direction
         edges = np.quantile(along[self.moving], np.arange(1, PARTS) / PARTS)
@@ -145,8 +146,8 @@ class HeldOutRows:
         for p in range(PARTS):  # whitened, of all joints
             part, stacked = parts == p, [np.zeros((0, size + 1))]
             for j in self.measured:
-                own = np.column_stack([self.regressors[j][part], self.torque[part, j]])
-                factor = np.linalg.qr(own / self.deviations[part, j, None], mode="r")
+                rows = np.column_stack([self.regressors[j][part], self.torque[part, j]])
+                factor = np.linalg.qr(rows / self.deviations[part, j, None], mode="r")
                 stacked.append(np.zeros((len(factor), size + 1)))
                 stacked[-1][:, [*self.supports[j], size]] = factor
             triangles.append(np.asarray(np.linalg.qr(np.vstack(stacked), mode="r")))
@@ -168,9 +169,8 @@ class HeldOutRows:
     def errors(self, parts: Parts, betas: Array) -> Array:
         """Residuals (M, dof) of each row by the model of its part, (PARTS, nb)."""
         joints = zip(self.supports, self.regressors, self.torque.T, strict=True)
-        return np.stack(
-            [y - np.einsum("mk,mk->m", w, betas[parts][:, s]) for s, w, y in joints], axis=1
-        )
+        out = [y - np.einsum("mk,mk->m", w, betas[parts][:, s]) for s, w, y in joints]
+        return np.stack(out, axis=1)
 
 
 def sample_errors(rows: HeldOutRows) -> Iterator[tuple[Run, Array]]:
@@ -186,7 +186,7 @@ def sample_errors(rows: HeldOutRows) -> Iterator[tuple[Run, Array]]:
         nearest = np.searchsorted(rows.t[mine], run.t - run.t[0]).clip(0, len(mine) - 1)
         which = parts[mine][nearest]
         for part in np.unique(which):
-            own = which == part
-            motion = run.q[own], run.dq[own], run.ddq[own]
-            errors[own] -= inverse_dynamics(robot, *motion, parameters=rows.phase_models[part])
+            samples = which == part
+            motion = run.q[samples], run.dq[samples], run.ddq[samples]
+            errors[samples] -= inverse_dynamics(robot, *motion, parameters=rows.phase_models[part])
         yield run, errors

@@ -150,11 +150,11 @@ class Simulation(Displayed):
         In open loop, the error of each model is divided by the error that the same torque errors
         cause in it. In closed loop the errors themselves are compared.
         """
-        own, other = self.rms, self.reference_rms
+        error, other = self.rms, self.reference_rms
         if not self.closed_loop:
-            own = _ratio_or_nan(own, self.noise_rms)
+            error = _ratio_or_nan(error, self.noise_rms)
             other = _ratio_or_nan(other, self.reference_noise_rms)
-        ratio = _ratio_or_nan(own, other)
+        ratio = _ratio_or_nan(error, other)
         out = np.full(ratio.shape, ALIKE, dtype="U12")
         out[ratio < 1 / CLEAR], out[ratio > CLEAR] = BETTER, WORSE
         unknown = np.isnan(ratio)
@@ -172,10 +172,10 @@ class Simulation(Displayed):
         """
         if not self.closed_loop:
             return CANNOT_TELL
-        found = set(self.readings.ravel()) & {BETTER, WORSE}
-        if len(found) > 1:
+        verdicts = set(self.readings.ravel()) & {BETTER, WORSE}
+        if len(verdicts) > 1:
             return CANNOT_TELL
-        return found.pop() if found else ALIKE
+        return verdicts.pop() if verdicts else ALIKE
 
     def plot(self) -> Figure:
         """Errors per joint at the longest horizon: model, reference, and torque errors alone.
@@ -232,8 +232,8 @@ class Simulation(Displayed):
             if n
         ]
         drive = "logged commands" if self.closed_loop else "measured torques"
-        said = f"RMS errors after {last:g} s from {drive}, {self.windows} windows: {self.verdict}"
-        return Display(f"{self.name}, {said}", measures, lost, self.notes, "more: .table")
+        text = f"RMS errors after {last:g} s from {drive}, {self.windows} windows: {self.verdict}"
+        return Display(f"{self.name}, {text}", measures, lost, self.notes, "more: .table")
 
 
 def _ratio_or_nan(a: Array, b: Array) -> Array:
@@ -264,8 +264,8 @@ class PositionController:
 def _gains_by_joint(robot: Robot, name: str, value: Any) -> Array:
     if isinstance(value, Mapping):
         if {*value} != {*robot.coordinates}:
-            needed, given = (", ".join(map(str, names)) for names in (robot.coordinates, value))
-            raise InputError(f"{name} needs a gain for each of {needed}, not for {given or 'none'}",
+            needed, names = (", ".join(map(str, x)) for x in (robot.coordinates, value))
+            raise InputError(f"{name} needs a gain for each of {needed}, not for {names or 'none'}",
                              option=name)  # fmt: skip
         value = [value[j] for j in robot.coordinates]
     try:
@@ -341,8 +341,8 @@ def simulate(
         reference = load_robot(reference)
     for other in filter(None, (fitted, reference)):
         if other.coordinates != robot.coordinates:
-            unlike = f"{robot.coordinates}, {other.name} has others: {other.coordinates}"
-            raise InputError(f"{name} has joints {unlike}")
+            text = f"{robot.coordinates}, {other.name} has others: {other.coordinates}"
+            raise InputError(f"{name} has joints {text}")
     try:
         horizons = tuple(sorted({float(h) for h in np.atleast_1d(np.asarray(horizon, float))}))
     except (TypeError, ValueError):
@@ -361,8 +361,8 @@ def simulate(
     motion = recording.motion(robot, torque=driving if robot.sensors else True, **reading)
     commands = None
     if servo is not None:
-        asked = read_signals(recording, robot, **select_options(ReadOptions, reading)).values["tau"]
-        commands = [asked[run.rows] for run in motion.runs]
+        signals = read_signals(recording, robot, **select_options(ReadOptions, reading))
+        commands = [signals.values["tau"][run.rows] for run in motion.runs]
     task = SimulationWindows.from_motion(motion, horizons, windows, servo, commands)
     noise = fitted or robot
     errors = task.errors(robot, noise)
@@ -433,11 +433,11 @@ class SimulationWindows:
         """RMS errors of a model, those of moved residuals, and lost windows; (horizons, joints)."""
         driven = (self._driving_torques(r, noise) for r in range(len(self.motion.runs)))
         drives, residuals = zip(*driven, strict=True)
-        own = [inverse_dynamics(robot, run.q, run.dq, run.ddq) for run in self.motion.runs]
+        predicted = [inverse_dynamics(robot, run.q, run.dq, run.ddq) for run in self.motion.runs]
         torques = [self._step_means(drives)]
         for shift in SHIFTS:
             moved = [np.roll(x, int(shift * len(x)), axis=0) for x in residuals]
-            torques.append(self._step_means([o + m for o, m in zip(own, moved, strict=True)]))
+            torques.append(self._step_means([o + m for o, m in zip(predicted, moved, strict=True)]))
         groups = self._deviations(robot, torques)
         rms = [self._medians(group) for group in groups]
         astray = ~(np.abs(groups[0]) < LOST)
@@ -496,8 +496,8 @@ class SimulationWindows:
             return run.tau, run.tau - predicted
         assert self.commands is not None
         late = delay_commands(self.commands[r], self.servo.delay, 1.0 / run.rate)
-        given = self.servo.kp * (late - run.q)
-        return np.zeros_like(run.q), given - self.servo.kd * run.dq - predicted
+        torque = self.servo.kp * (late - run.q)
+        return np.zeros_like(run.q), torque - self.servo.kd * run.dq - predicted
 
     def _step_times(self, run: Run, start: int) -> Array:
         return np.asarray(start + run.rate * self.step * np.arange(self.steps + 1))
@@ -508,6 +508,7 @@ class SimulationWindows:
         Between samples a signal is linear; with a delay [s] it is shifted, and its last value is
         held.
         """
+        # A mean over a step is a difference of sums, which are interpolated between samples.
         sums = []
         for x in signals:
             pieces = x[:-1] if delay is not None else 0.5 * (x[1:] + x[:-1])
@@ -528,8 +529,8 @@ class SimulationWindows:
             pushed = inverse_dynamics(robot, run.q, still, run.ddq)
             pushed -= inverse_dynamics(robot, run.q, still, still)
             for k, x in enumerate((pushed, self._driving_torques(r, noise)[1])):
-                found = low_pass_motion(replace(self.motion, runs=(replace(run, tau=x),))).runs
-                squares[k] += sum(np.sum(part.tau**2, axis=0) for part in found)
+                parts = low_pass_motion(replace(self.motion, runs=(replace(run, tau=x),))).runs
+                squares[k] += sum(np.sum(part.tau**2, axis=0) for part in parts)
         return _ratio_or_nan(np.sqrt(squares[0]), np.sqrt(squares[1]))
 
 

@@ -120,15 +120,16 @@ class LawEquations:
         instruments.
         """
         signals = self.signals(lags)
-        for own in self.joints:
-            columns, Q = np.stack(own.select(signals), axis=1), own.free
+        for part in self.joints:
+            columns, Q = np.stack(part.select(signals), axis=1), part.free
             if projected:
-                columns, Q = own.projector.T @ columns, own.basis
+                columns, Q = part.projector.T @ columns, part.basis
             columns = columns - Q @ (Q.T @ columns)
-            yield own, remove_columns(columns[:, 1:], columns[:, :1])[:, 0]
+            yield part, remove_columns(columns[:, 1:], columns[:, :1])[:, 0]
 
     def misfit(self, lags: Array) -> float:
         """Negative logarithm of the likelihood of these lags, with the noise eliminated."""
+        # Neighbouring rows share noise: as few as are independent count.
         return sum(
             len(r) / 2 * float(np.log(r @ r + 1e-300)) / WHITE_CORRELATION
             for _, r in self.residuals(lags, projected=True)
@@ -166,8 +167,8 @@ class LawEquations:
     def noise(self) -> list[float]:
         """RMS of each joint's residuals, unprojected, in the order of `joints`."""
         out = []
-        for own, r in self.residuals(self.lags[0], projected=False):
-            unknowns = own.free.shape[1] + len(self.law.terms)
+        for part, r in self.residuals(self.lags[0], projected=False):
+            unknowns = part.free.shape[1] + len(self.law.terms)
             out.append(float(np.sqrt(r @ r / max(len(r) - unknowns, 1))))
         return [max(x, 1e-12) for x in out]
 
@@ -177,36 +178,36 @@ class LawEquations:
         ``unknowns`` (nb, n) are base parameters by what is unknown.
         """
         out, signals = [], self.signals(self.lags[0])
-        for own, sigma in zip(self.joints, self.noise, strict=True):
-            e, *extra = (own.projector.T @ x for x in own.select(signals))
-            M = np.column_stack([own.projected, own.projected @ self.data[own.data].shift, e])
+        for part, sigma in zip(self.joints, self.noise, strict=True):
+            e, *extra = (part.projector.T @ x for x in part.select(signals))
+            M = np.column_stack([part.projected, part.projected @ self.data[part.data].shift, e])
             if extra:
                 M = remove_columns(np.stack(extra, axis=1), M)
             M = M / (sigma * np.sqrt(WHITE_CORRELATION))
             small = orthonormal_basis(M[:, :-2]).T @ M
             unreached = float(M[:, -1] @ M[:, -1] - small[:, -1] @ small[:, -1])
             parameters, shift, error = small[:, :-2] @ unknowns, small[:, -2], small[:, -1]
-            out.append(JointBlock(own.joint, parameters, shift, error, unreached))
+            out.append(JointBlock(part.joint, parameters, shift, error, unreached))
         return out
 
     @property
     def noise_score(self) -> float:
         """Part of the negative log likelihood by the noise's size: n log sigma of each joint."""
-        rows = np.array([len(own.used) for own in self.joints])
+        rows = np.array([len(part.used) for part in self.joints])
         return float(rows @ np.log(self.noise)) / WHITE_CORRELATION
 
     def unexplained(self, beta: Array, logs: Array) -> tuple[Array, Array]:
         """Unexplained share of each joint's errors, and factors of the terms (terms, dof)."""
         signals, n = self.signals(self.lags[0]), len(logs)
         shares, factors = np.zeros(n), np.zeros((len(self.law.terms), n))
-        for own in self.joints[:n]:
-            e, *extra = own.select(signals)
-            r = e - own.regressor @ beta / np.exp(logs[own.joint])
+        for part in self.joints[:n]:
+            e, *extra = part.select(signals)
+            r = e - part.regressor @ beta / np.exp(logs[part.joint])
             if extra:
-                X, P = np.stack(extra, axis=1), own.projector.T
+                X, P = np.stack(extra, axis=1), part.projector.T
                 x = np.linalg.lstsq(P @ X, P @ r, rcond=1e-9)[0]
-                r, factors[:, own.joint] = r - X @ x, -x
-            shares[own.joint] = np.linalg.norm(r) / max(float(np.linalg.norm(e)), 1e-300)
+                r, factors[:, part.joint] = r - X @ x, -x
+            shares[part.joint] = np.linalg.norm(r) / max(float(np.linalg.norm(e)), 1e-300)
         return shares, factors
 
 

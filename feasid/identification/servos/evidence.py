@@ -91,14 +91,14 @@ class EvidenceValue:
 class JointBlock:
     """Whitened equations of a joint, ``error = (parameters x + shift) / kp`` up to white noise.
 
-    ``rest`` is the squared part that no parameters explain.
+    ``remainder`` is the squared part that no parameters explain.
     """
 
     joint: int
     parameters: Array
     shift: Array
     error: Array
-    rest: float
+    remainder: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class GainEvidence:
         x = inverse @ (Q[: len(M)].T @ target)
         r = target - M @ x
         # Minus the logarithm of the integral over x: residuals, and the determinant of all rows.
-        value = 0.5 * (r @ r + sum(b.rest for b in self.blocks))
+        value = 0.5 * (r @ r + sum(b.remainder for b in self.blocks))
         value += float(np.log(np.abs(np.diag(R)) * scale).sum())
         # A density of width w has the factor 1 / w per row. Parameters without a prior are flat in
         # units of the gain: otherwise their determinant alone would prefer a large one.

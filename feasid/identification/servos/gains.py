@@ -115,15 +115,15 @@ class ServoFit:
         import pandas as pd
 
         kp = np.asarray(self.servo.kp)
-        told = np.where([j in self.untold for j in self.servo.joints], np.nan, 1.0)
+        known = np.where([j in self.untold for j in self.servo.joints], np.nan, 1.0)
         columns: dict[str, Any] = {
             "kp": kp,
-            "kp_std": told * kp * self.kp_deviations,
-            "ratio_std": told * self.ratio_deviations,
+            "kp_std": known * kp * self.kp_deviations,
+            "ratio_std": known * self.ratio_deviations,
             "damping": self.damping,
-            "damping_std": told * self.damping_deviations,
+            "damping_std": known * self.damping_deviations,
             "misfit": self.misfit,
-            "source": np.where(np.isfinite(told), "log", "assumed"),
+            "source": np.where(np.isfinite(known), "log", "assumed"),
         }
         columns |= {name: np.asarray(v) for name, v in (self.servo.terms or {}).items()}
         if self.servo.limit:
@@ -141,16 +141,16 @@ class ServoFit:
 
         `scale`: factor on all deviations.
         """
-        told = [j not in self.untold for j in self.servo.joints]
-        ratios = np.where(told, self.ratio_deviations, ASSUMED)
-        shares = rng.standard_normal((count, len(told))) * ratios
+        known = [j not in self.untold for j in self.servo.joints]
+        ratios = np.where(known, self.ratio_deviations, ASSUMED)
+        shares = rng.standard_normal((count, len(known))) * ratios
         shares += self.factor * rng.standard_normal((count, 1))
         late = self.delay + scale * self.delay_deviation * rng.standard_normal(count)
-        own, out = self.servo, []
+        servo, out = self.servo, []
         for share, delay in zip(np.exp(scale * shares), late.tolist(), strict=True):
             kp, limit, kd = (tuple((np.asarray(x) * share).tolist()) if x else ()
-                             for x in (own.kp, own.limit, own.kd))  # fmt: skip
-            out.append(replace(own, kp=kp, limit=limit, kd=kd, delay=max(delay, 0.0)))
+                             for x in (servo.kp, servo.limit, servo.kd))  # fmt: skip
+            out.append(replace(servo, kp=kp, limit=limit, kd=kd, delay=max(delay, 0.0)))
         return tuple(out)
 
     def __repr__(self) -> str:
@@ -244,17 +244,17 @@ class ServoFit:
             )
             doubts.append(Note(text, "servo-law", confirmed=True))
         more = self.misfit > np.maximum(DOUBTFUL_MISFIT, ROUNDINGS * self.rounding)
-        left = {j: float(m) for j, m in zip(joints, self.misfit, strict=True)}
+        shares = {j: float(m) for j, m in zip(joints, self.misfit, strict=True)}
         if more.any():
             worst = joints[int(np.argmax(np.where(more, self.misfit, 0.0)))]
             text = (
-                f"{100 * left[worst]:.2g} % of the error of joint {worst!r} are not explained by "
+                f"{100 * shares[worst]:.2g} % of the error of joint {worst!r} are not explained by "
                 f"tau = kp (cmd - q) - kd dq with terms {[*(self.servo.terms or {})]}: a dead "
                 "band, stiction, backlash, a torque limit, contacts or a profile of speeds inside "
                 "the servo; log the interpolated command, or judge the model by fit.simulate() "
                 "alone"
             )
-            doubts.append(Note(text, "servo-unexplained", misfits=left, confirmed=True))
+            doubts.append(Note(text, "servo-unexplained", misfits=shares, confirmed=True))
         return doubts
 
 
@@ -278,6 +278,7 @@ def identify_servo(logs: Sequence[Any], robot: Robot, options: Mapping[str, Any]
         e = np.concatenate([s.commands[:, j] - s.q[:, j] for s in rows.stretches])
         rms, count = float(np.sqrt(np.mean(e**2))), rows.counts[j]
         still = 1e-9 * max(float(np.ptp(s.q[:, j])) for s in rows.stretches)
+        # A logged state may also be that of the next row.
         ahead = np.concatenate([s.commands[:-1, j] - s.q[1:, j] for s in rows.stretches])
         column = f"cmd_{joint}"
         if rms <= still or np.sqrt(np.mean(ahead**2)) <= still:
@@ -316,11 +317,8 @@ def identify_servo(logs: Sequence[Any], robot: Robot, options: Mapping[str, Any]
 
 def _require_model(robot: Robot, options: Mapping[str, Any]) -> Robot:
     """The robot with the joint terms that the gains are identified with."""
-    if (
-        robot.dof != len(robot.bodies)
-        or not robot.is_tree
-        or any(len(d.coupling) > 1 for d in robot.drives)
-    ):
+    shared = any(len(d.coupling) > 1 for d in robot.drives)
+    if robot.dof != len(robot.bodies) or not robot.is_tree or shared:
         raise InputError(
             "commands identify gains of joints that move by themselves, with one degree of freedom "
             f"each; robot {robot.name!r} has coupled joints or drives, or a floating base: fit "
@@ -328,27 +326,22 @@ def _require_model(robot: Robot, options: Mapping[str, Any]) -> Robot:
         )
     for name in ("measured", "transmission", "friction_per_kelvin"):
         if options[name] is not None:
-            raise InputError(
-                f"{name} applies to torques, and command to logs without: leave it out", option=name
-            )
+            text = f"{name} applies to torques, and command to logs without: leave it out"
+            raise InputError(text, option=name)
     if options["delay"]:
         raise InputError("the delay of commands is identified: leave delay out", option="delay")
     if options["servo"] is not None:
-        raise InputError(
-            "servo= states the gains that command= identifies: pass one of them", option="servo"
-        )
+        text = "servo= states the gains that command= identifies: pass one of them"
+        raise InputError(text, option="servo")
     if (options["loaded"] is None) != (options["load"] is None):
-        raise InputError(
-            "a known load needs both loaded= (a log with it) and load= (its parameters)"
-        )
+        text = "a known load needs both loaded= (a log with it) and load= (its parameters)"
+        raise InputError(text)
     if options["filtering"] != "equations":
         raise InputError("commands need filtered equations: leave filtering and cutoff=False out",
                          option="filtering")  # fmt: skip
     if options["drive_inertia"] is False:  # the gain takes its place, and the fit looks good
-        raise InputError(
-            "gains of commands are wrong without drive inertia: leave drive_inertia=False out",
-            option="drive_inertia",
-        )
+        text = "gains of commands are wrong without drive inertia: leave drive_inertia=False out"
+        raise InputError(text, option="drive_inertia")
     model, _ = with_fit_terms(robot, options["friction"], options["drive_inertia"])
     damped = {joint for d in model.drives if "fv" in d.symbols for joint in d.coupling}
     if lacking := [joint for joint in model.joints if joint not in damped]:
@@ -368,6 +361,7 @@ def _servo_fit(problem: GainProblem, best: LawFit, rival: LawFit | None) -> Serv
     shape = max(log_part, LEAST_SHAPE) if described else log_part
     factor = float(np.hypot(shape, FACTOR_SHARE)) if described else shape
     spread = np.eye(n) - 1.0 / n
+    # Added to the covariance of the logarithms, which holds the log's part already.
     more = factor**2 - log_part**2
     drives = [robot.drive_columns(k)["fv"] for k in range(n)]
     parameters = _standard_parameters(problem, posterior.delta)

@@ -75,10 +75,10 @@ class GainProblem:
             # Logarithms of the gains with which the description explains each joint's errors best.
             robot = self.base.robot
             inertial = robot.inertial_columns.ravel()
-            own = np.zeros(robot.size)
-            own[inertial] = np.nan_to_num(robot.values[inertial])
-            rest = self.base.K[:, np.setdiff1d(np.arange(robot.size), inertial)]
-            described = np.column_stack([self.base.K @ own, rest])
+            values = np.zeros(robot.size)
+            values[inertial] = np.nan_to_num(robot.values[inertial])
+            terms = self.base.K[:, np.setdiff1d(np.arange(robot.size), inertial)]
+            described = np.column_stack([self.base.K @ values, terms])
             out = np.full(robot.dof, np.nan)
             signals = equations.signals(equations.lags[0])
             for joint in equations.joints[: robot.dof]:
@@ -87,6 +87,7 @@ class GainProblem:
                 norms = np.linalg.norm(columns, axis=0)
                 norms[norms == 0] = np.inf
                 x = np.linalg.lstsq(columns / norms, e, rcond=1e-9)[0]
+                # A negative gain is none: those of the other joints stand in.
                 if x[0] > 0 and np.isfinite(norms[0]):
                     out[joint.joint] = np.log(norms[0] / x[0])
             for j, (kp, _) in self.prior.trusted.items():
@@ -102,7 +103,7 @@ class GainProblem:
 
     def _penalty(self, equations: LawEquations) -> float:
         """Cost of a coefficient of a law: half the logarithm of the rows (Schwarz 1978)."""
-        return 0.5 * float(np.log(np.mean([len(own.used) for own in equations.joints])))
+        return 0.5 * float(np.log(np.mean([len(part.used) for part in equations.joints])))
 
     def choose(self, kind: str, terms: Sequence[str] | None) -> tuple[LawFit, list[LawFit]]:
         """The law with these terms, else the one by evidence; and all that were tried.
@@ -112,10 +113,10 @@ class GainProblem:
         """
         best = self.fit(ServoLaw(kind))
         if terms is not None or kind != "position":
-            rest = tuple(t for t in terms or () if t != "weight")
-            found = self.fit(replace(best.law, terms=rest), best) if rest else best
-            shared = self._with_share(found) if "weight" in (terms or ()) else None
-            return shared or found, []
+            names = tuple(t for t in terms or () if t != "weight")
+            fit = self.fit(replace(best.law, terms=names), best) if names else best
+            shared = self._with_share(fit) if "weight" in (terms or ()) else None
+            return shared or fit, []
         tried = [best]
         while trials := [*self._further(best)]:
             tried += trials
@@ -126,8 +127,8 @@ class GainProblem:
                 break
             earlier, best = best.law.terms, trials[max(better, key=lambda k: gains[k])]
             for term in earlier:  # which the new one may make superfluous
-                rest = tuple(t for t in best.law.terms if t != term)
-                less = self.fit(replace(best.law, terms=rest), best)
+                names = tuple(t for t in best.law.terms if t != term)
+                less = self.fit(replace(best.law, terms=names), best)
                 best = less if less.score < best.score + NATS * self.base.robot.dof else best
         return best, tried
 

@@ -67,7 +67,7 @@ def gain_prior(base: BaseParameters, options: Mapping[str, Any]) -> GainPrior:
         "trusted gains": bool(trusted),
         "moments that were weighed": bool(options["moments"]),
     }
-    by = [what for what, given in sources.items() if given]
+    by = [what for what, use in sources.items() if use]
     if not known and not by:
         raise InputError(
             f"the description of robot {robot.name!r} lacks inertials, so that nothing fixes the "
@@ -105,6 +105,7 @@ def _description_rows(robot: Robot) -> Array:
     rows = []
     for columns in robot.inertial_columns:
         ten = robot.values[columns]
+        # Bodies without mass or extent still need sizes to divide by.
         mass, trace = max(ten[9], 1e-6), max(ten[0] + ten[3] + ten[5], 1e-12)
         size = np.r_[[trace / 2] * 6, [mass * np.sqrt(trace / (2 * mass))] * 3, mass]
         covariance = np.outer(ten, ten) + SHAPE**2 * np.diag(size**2)
@@ -158,6 +159,7 @@ def weighing_instructions(robot: Robot, group: Sequence[str]) -> list[str]:
     """Steps by which a scale fixes the factor of these joints."""
     limits = [(b.limits.lower, b.limits.upper) for b in robot.bodies]
     ends = np.array([[-np.pi if a is None else a, np.pi if b is None else b] for a, b in limits])
+    # One turn holds all postures of a joint.
     low, high = np.clip(ends, -np.pi, np.pi).T
     zero = np.clip(0.0, low, high)
     bare, best = robot.without_joint_terms(), (0.0, 0, 0.0)

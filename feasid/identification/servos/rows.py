@@ -172,6 +172,7 @@ class ServoRows:
                 centres = window.kept_rows(len(run), run.anchor, run.own)
                 if not len(centres):
                     continue
+                # Commands of a joint that turns freely may be whole turns away from positions.
                 turns = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
                 counted, commands = signals.values["q"][run.rows], run.tau - turning * turns
                 smooth = with_derivatives(run, run.q)
@@ -182,9 +183,8 @@ class ServoRows:
                 f"the log has {seconds:.4g} s of motion, and gains need {LEAST_SECONDS:g} s: "
                 "record longer"
             )
-        runs = [
-            (s.run, *(s.commanded_run(lag) for lag in LAGS if law == "position")) for s in stretches
-        ]
+        lags = LAGS if law == "position" else ()
+        runs = [(s.run, *map(s.commanded_run, lags)) for s in stretches]
         columns, made = [int(c) for c in base.independent], []
         former = RowFormer(base.robot, columns, reading["cutoff"])
         inertial = np.isin(columns, base.robot.inertial_columns)
@@ -207,6 +207,7 @@ class ServoRows:
 
     def rounding_share(self, delay: float, limits: TorqueLimits | None) -> Array:
         """Filtered error of each joint that the rounding of positions causes, (dof,)."""
+        # Rounding is uniform within one step.
         noise = self.counts / np.sqrt(12) * np.linalg.norm(self.stretches[0].window.taps)
         error = np.where(self.use, self.filtered_error(delay, limits), 0.0)
         size = np.sqrt(np.sum(error**2, axis=0) / np.maximum(self.use.sum(axis=0), 1))
@@ -226,8 +227,8 @@ class ServoRows:
         """Filtered errors within limits, (rows, dof); currents are samples and not held."""
         if self.law == "current":
             return np.concatenate([s.filter_rows(s.commands) for s in self.stretches])
-        whole = self.law == "position"
-        made = (s.filter_rows(s.position_error(delay, whole, limits)) for s in self.stretches)
+        position = self.law == "position"
+        made = (s.filter_rows(s.position_error(delay, position, limits)) for s in self.stretches)
         return np.concatenate([*made])
 
     def term_signals(self, terms: Sequence[str], lags: Array | tuple[float, float]) -> list[Array]:
@@ -296,9 +297,9 @@ def find_limits(rows: ServoRows) -> TorqueLimits | None:
     first = [search(j, LIMIT_DELAYS, *LIMIT_GRIDS[0]) for j in range(n)]
     delay = float(min(first, key=lambda x: float(x[3]))[0])
     fitted = np.array([search(j, (delay,), *LIMIT_GRIDS[1]) for j in range(n)])
-    plain = np.array([_limited_misfit(rows, j, delay, 0.0, np.inf) for j in range(n)])
+    before = np.array([_limited_misfit(rows, j, delay, 0.0, np.inf) for j in range(n)])
     after = fitted[:, 3]
-    cut = after < plain / LIMIT_GAIN
+    cut = after < before / LIMIT_GAIN
     if not cut.any():
         return None
     dampings = np.where(cut, fitted[:, 1], 0.0)

@@ -247,6 +247,7 @@ class HamiltonianChains:
         """Make this number of proposals in every chain."""
         total = 0.0
         for k in range(proposals):
+            # Paths differ in length, or one of a whole period would end where it began.
             step = self.step * self.rng.uniform(0.6, 1.2)
             steps = max(1, round(PATH * self.rng.uniform(0.5, 1.2) / step))
             rate = self._propose_and_accept(step, steps)
@@ -258,6 +259,7 @@ class HamiltonianChains:
                     "that has inertials, give the prior more weight (prior_weight=10), or record "
                     "a richer motion"
                 )
+            # Corrections shrink, so that the step settles.
             if tune:
                 self.step = min(PATH, self.step * np.exp((rate - TARGET) / np.sqrt(1.0 + k)))
         self.accepted = total / max(proposals, 1)
@@ -272,6 +274,7 @@ class HamiltonianChains:
         for _ in range(steps):
             at, momentum = self._move_with_reflection(at, momentum - 0.5 * step * gradient, step)
             value, gradient = self._evaluate(at)
+            # A path that leaves the set is refused as a whole, wherever it ends.
             alive &= np.isfinite(value)
             momentum = momentum - 0.5 * step * gradient
         after = np.where(alive, value, np.inf) + 0.5 * np.sum(momentum**2, axis=1)
@@ -380,6 +383,7 @@ class Posterior:
         rng = np.random.default_rng(seed)
         chains = HamiltonianChains(density, rng)
         drawn = chains.draw(max(LEAST_DRAWS, -(-count // CHAINS)))
+        # Neighbours in a chain are alike: any part of the draws is to have all chains in it.
         selected = rng.permutation(drawn.shape[0] * drawn.shape[1])[:count]
         free = drawn.reshape(-1, drawn.shape[2])[selected]
         verified = verify_draws(self.feasible, np.array([elimination.expand(z) for z in free]))
@@ -388,6 +392,7 @@ class Posterior:
         draws = drawn @ elimination.T.T
         length, every, _ = draws.shape
         centred = draws - draws.mean(axis=(0, 1))
+        # Twice the length: else the end of a chain would be correlated with its beginning.
         spectrum = np.fft.rfft(centred, 2 * length, axis=0)
         lagged = np.fft.irfft((spectrum * spectrum.conj()).mean(axis=1), axis=0)[:length].real
         lagged /= (length - np.arange(length))[:, None]

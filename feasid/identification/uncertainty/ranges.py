@@ -77,18 +77,15 @@ class ResidualRegion:
 
     def budget(self, level: float) -> float:
         """Largest squared residual: the best model's, and the chi-square bound of this level."""
-        return self.squared_residual(self.best) + self.deviation**2 * float(
-            chi2.ppf(level, len(self.equations.rho))
-        )
+        bound = float(chi2.ppf(level, len(self.equations.rho)))
+        return self.squared_residual(self.best) + self.deviation**2 * bound
 
     def squared_residual(self, delta: Array) -> float:
         """Squared norm of the residual of these standard parameters."""
         log = self.equations
         return float(np.sum((log.R @ (log.base.K @ delta) - log.rho) ** 2))
 
-    def region_within_budget(
-        self, level: float, plausible: bool
-    ) -> tuple[Region, tuple[Note, ...]]:
+    def region_within(self, level: float, plausible: bool) -> tuple[Region, tuple[Note, ...]]:
         """The models within the budget, and constraints that could not be kept."""
         budget, K = self.budget(level), np.asarray(self.equations.base.K)
         R, rho = self.equations.R, self.equations.rho
@@ -205,9 +202,8 @@ class ParameterRanges(Displayed, Sequence[Range]):
 
     def explain(self) -> str:
         """One line for each range."""
-        text = self.table[["value", "lower", "upper", "mark", "limited"]].to_string(
-            float_format="{:.4g}".format
-        )
+        table = self.table[["value", "lower", "upper", "mark", "limited"]]
+        text = table.to_string(float_format="{:.4g}".format)
         notes = [*(n.with_code for n in self.notes), *self._conditions]
         return "\n".join([self._title, text, *(f"  - {note}" for note in notes)])
 
@@ -248,7 +244,7 @@ def find_ranges(
     complete = complete_options(RangeOptions, options, "ranges")
     every = residual.base.robot.parameter_names
     forms = [linear_form(residual.base, one) for one in (every if wanted is None else wanted)]
-    region, notes = residual.region_within_budget(complete["level"], complete["plausible"])
+    region, notes = residual.region_within(complete["level"], complete["plausible"])
     items: list[Range] = []
     with step("computing ranges") as advance:
         for name, form in forms:
@@ -259,8 +255,9 @@ def find_ranges(
                             for end, mark in zip(ends, marks, strict=True))  # fmt: skip
             limited = (region.needs_limit(low) and bool(np.isfinite(lower)),
                        region.needs_limit(high) and bool(np.isfinite(upper)))  # fmt: skip
-            found = 0.0 - lower, upper, marks, limited, (low.reached, high.reached), region, ends
-            items.append(Range(name, float(form @ delta), *found))
+            # The lower end is the largest value of minus the form; 0.0 - 0.0 has no sign.
+            numbers = 0.0 - lower, upper, marks, limited, (low.reached, high.reached), region, ends
+            items.append(Range(name, float(form @ delta), *numbers))
     if residual.squared_residual(delta) > region.budget:
         text = "the identified model does not fit at this level: its prior outweighs the log"
         notes = (*notes, Note(text, "fit-outside"))
@@ -311,8 +308,8 @@ def linear_form(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
     elif isinstance(wanted, str) and wanted not in _columns_by_spelling(robot):
         for sign, name in re.findall(r"(^|[+-] )\s*(.+?)(?=$| [+-] )", wanted.strip()):
             term, factor = name, 1.0
-            if name not in _columns_by_spelling(robot) and (found := TERM.fullmatch(name)):
-                term, factor = found["name"], float(found["factor"] or 1.0)
+            if name not in _columns_by_spelling(robot) and (match := TERM.fullmatch(name)):
+                term, factor = match["name"], float(match["factor"] or 1.0)
             form[_parameter_column(robot, term)] += -factor if sign == "- " else factor
         label = wanted
     else:

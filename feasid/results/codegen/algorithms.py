@@ -192,8 +192,8 @@ class Algorithms:
             column = self.robot.drive_columns(k).get("Ia")
             if column is not None:
                 share = self.robot.coupling(k)
-                spin = self.delta[column] * constant_matrix_times(share[None], rates)[0]
-                momenta = [p + float(c) * spin for p, c in zip(momenta, share, strict=True)]
+                rotor = self.delta[column] * constant_matrix_times(share[None], rates)[0]
+                momenta = [p + float(c) * rotor for p, c in zip(momenta, share, strict=True)]
         rubbing = self._drive_torques(without="Ia")
         generalised = self._project_torques([a - b for a, b in zip(change, rubbing, strict=True)])
         rate = [a - b for a, b in zip(generalised, self.gravity(), strict=True)]
