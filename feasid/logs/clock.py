@@ -61,9 +61,8 @@ def read_time(
     import pandas as pd
 
     if rate is not None:
-        return np.arange(len(df)) / rate, [
-            Note(f"time: row number at the given {rate:g} Hz", "row-time", rate=rate)
-        ]
+        note = Note(f"time: row number at the given {rate:g} Hz", "row-time", rate=rate)
+        return np.arange(len(df)) / rate, [note]
     if column is None and isinstance(df.index, pd.RangeIndex):
         time = find_growing_column(df)
         named = f'name the column, columns={{"t": "{time}"}}, or ' if time is not None else ""
@@ -75,13 +74,12 @@ def read_time(
     where = f"column {column!r}" if column is not None else "the index"
     if len(series) and isinstance(series.iloc[0], str):
         series = _parse_stamps(series, where, column)
-    if pd.api.types.is_datetime64_any_dtype(series.dtype) or pd.api.types.is_timedelta64_dtype(
-        series.dtype
-    ):
+    types, dtype = pd.api.types, series.dtype
+    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         _refuse_missing_stamps(np.asarray(series.isna()), where, column)
         seconds = (series - series.iloc[0]) / pd.Timedelta(1, "s")
         return np.asarray(seconds, dtype=np.float64), []
-    if pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any():
+    if types.is_integer_dtype(dtype) and not series.isna().any():
         ticks = series.to_numpy(dtype=np.int64)
         t = np.asarray(ticks - ticks[0] if len(ticks) else ticks, dtype=np.float64)
     else:
@@ -294,6 +292,7 @@ def even_grid(t: Array) -> ResamplingGrid:
     off = float(np.abs(t - start - slope * places).max())
     # The unit in which stamps were rounded [s]; 0 when steps show none.
     distinct, unit = np.unique(np.rint(steps / QUANTUM)), 0.0
+    # Stamps that were rounded have few different steps, all whole multiples of one.
     if 1 < len(distinct) <= max(3, len(steps) // 10):
         unit = float(np.diff(distinct).min())
         on_grid = np.abs(distinct / unit - np.rint(distinct / unit)) < EVEN

@@ -131,9 +131,8 @@ def process_stretch(
     cutoff = how.low_pass_cutoff(rate)
     ends = _trim_length(how, rate, derived="ddq" not in values)
     if len(rows) < 2 * ends + MIN_SAMPLES:
-        return [], excluded_blocks(
-            stretch.rows, "segment too short for the filter and its trimmed ends"
-        )
+        text = "segment too short for the filter and its trimmed ends"
+        return [], excluded_blocks(stretch.rows, text)
     # What a controller has: signals with their noise, velocities or differences of positions.
     part["live_q"] = part["q"]
     if "dq" in values:
@@ -155,6 +154,7 @@ def process_stretch(
     left_out = excluded_blocks(np.unique(rows[~keep]), "end of a segment, trimmed") if ends else []
     smear = 0 if cutoff is None else signals.settling_samples(cutoff, rate)
     excluded = mask[rows]
+    # The filter carries what is excluded into its neighbours.
     if smear and excluded.any():
         excluded = np.convolve(excluded, np.ones(2 * smear + 1), "same") > 0.5
     unwanted = keep & excluded

@@ -138,6 +138,7 @@ def _motion_band(position: Array, rate: float) -> tuple[float, float] | None:
     frequencies = np.fft.rfftfreq(n, 1.0 / rate)[1:]
     power = np.abs(np.fft.rfft(steps * np.hanning(n)))[1:] ** 2
     power = np.convolve(np.pad(power, SMOOTHING // 2, mode="edge"), np.ones(SMOOTHING), "valid")
+    # White noise of positions, whose differences were taken.
     noise_shape = np.sin(np.pi * frequencies / rate) ** 2
     high = frequencies > rate / 4
     floor = float(np.median(power[high] / noise_shape[high]))

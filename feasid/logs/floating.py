@@ -69,10 +69,10 @@ class Imu:
     delay: float = 0.0  #: Time by which its columns are late [s]; negative where they are early.
 
 
-def contact_from_option(given: Any) -> ContactSensor:
+def contact_from_option(value: Any) -> ContactSensor:
     """A contact, as itself, as a mapping of its fields, or as the link whose origin touches."""
-    given = {"body": given} if isinstance(given, str) else given
-    return _build_from_option(ContactSensor, given, "a contact")
+    value = {"body": value} if isinstance(value, str) else value
+    return _build_from_option(ContactSensor, value, "a contact")
 
 
 def imu_from_option(given: Any) -> Imu | None:
@@ -144,11 +144,9 @@ def stack_columns(df: pd.DataFrame, names: Sequence[str], drop: Collection[str] 
 
     Cells without a finite number are those of the option ``nan``, absurd ones of ``corrupt``.
     """
-    for name in names:
-        if name not in df:
-            raise LogError(
-                f"the log has no column {name!r}{did_you_mean(name, df.columns)}", column=name
-            )
+    for name in (name for name in names if name not in df):
+        hint = did_you_mean(name, df.columns)
+        raise LogError(f"the log has no column {name!r}{hint}", column=name)
     values = np.stack([read_numbers(df, name) for name in names], axis=1)
     finite, absurd = np.isfinite(values), absurdly_large(values)
     for option, bad, what, remedy in (
@@ -190,24 +188,19 @@ def is_floating_log(df: pd.DataFrame, robot: Robot) -> bool:
     return base is not None and f"q_{base.joint}_1" not in names
 
 
-def floating_runs(
-    df: pd.DataFrame, robot: Robot, options: Mapping[str, Any], torque: bool
-) -> Motion:
+def floating_runs(df: pd.DataFrame, robot: Robot, options: dict[str, Any], torque: bool) -> Motion:
     """The log of a floating robot as runs; ``tau`` are the forces of motors and of contacts."""
     _refuse_unused_options(options)
     imu = imu_from_option(options["imu"])
     contacts = {str(k): contact_from_option(v) for k, v in (options["contacts"] or {}).items()}
     drop = {name for name in ("nan", "corrupt") if options[name] != "error"}
-    table = FloatingColumns.read(
-        df, robot, imu, contacts, options["rate"], torque=torque, drop=drop
-    )
+    table = FloatingColumns.read(df, robot, imu, contacts, options["rate"], torque, drop)
     keeps_ends = options["filtering"] == "equations"
     longest = max(table.stretches, key=lambda s: len(s.rows))
     if keeps_ends:
         frequency = equation_cutoff(table.stretches, options["cutoff"])
-        wide = options["derivative_cutoff"] or min(
-            DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * longest.rate
-        )
+        usual = min(DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * longest.rate)
+        wide = options["derivative_cutoff"] or usual
     else:
         choice = filters.choose_cutoff(table.columns["q"][longest.rows], longest.rate).frequency
         frequency = wide = options["cutoff"] or choice
@@ -220,6 +213,7 @@ def floating_runs(
             q, dq, ddq, tau, pushed = part
             run = Run(stretch.label, stretch.rate, rows, table.t[rows], q, dq, ddq, tau)
             anchor = round(float(run.t[0]) * stretch.rate)
+            # What motors alone apply; at the base, which has none, all that acts on it.
             applied = tau - pushed
             applied[:, robot.rows[table.base]] = tau[:, robot.rows[table.base]]
             free = table.free_projectors(rows, q)
@@ -242,9 +236,8 @@ def floating_runs(
     if table.unknown:
         if not keeps_ends:
             raise InputError("unknown contact forces need filtering='equations'")
-        text = (
-            f"forces of {', '.join(table.unknown)} are unknown: equations free of them are fitted"
-        )
+        names = ", ".join(table.unknown)
+        text = f"forces of {names} are unknown: equations free of them are fitted"
         notes.append(Note(text, "unknown-forces", contacts=[*table.unknown]))
     if warmth := [c for c in map(str, df) if c.partition("_")[0] in (TEMPERATURE, "T")]:
         text = f"columns not used: {join_columns(warmth)}; friction is that at all temperatures"
@@ -261,8 +254,8 @@ def _refuse_unused_options(options: Mapping[str, Any]) -> None:
         if name in USED or name in option_table(FloatingOptions):
             continue
         value = options[name]
-        given = np.size(value) > 0 if np.ndim(value) else value not in (None, option.default)
-        if given:
+        use = np.size(value) > 0 if np.ndim(value) else value not in (None, option.default)
+        if use:
             raise InputError(f"{name} has no effect on floating robots: leave it out", option=name)
     if options["cutoff"] is False:
         raise InputError(
@@ -355,6 +348,7 @@ class FloatingColumns:
             check_order(t[rows], rows, label)
             rows = rows[usable[rows]]
             stretches += split_at_gaps(t[rows], rows, label)[0]
+        # What a late sensor shows in a row belongs to one before.
         late = imu.delay if imu else 0.0
         for kind, part in product(("gyro", "acc") if late else (), stretches):
             now, cells = t[part.rows], columns[kind][part.rows]
@@ -420,10 +414,8 @@ class FloatingColumns:
                 acceleration=np.hstack([filters.first_difference(omega, rate), push]),
             )
         touched = [
-            floating.Contact(
-                touch.body, touch.position, np.einsum("nij,nj->ni", pose, steady(force))
-            )
-            for touch, force in base_forces(part, self.contacts)
+            floating.Contact(t.body, t.position, np.einsum("nij,nj->ni", pose, steady(force)))
+            for t, force in base_forces(part, self.contacts)
         ]
         pushed = floating.contact_torques(robot, motion.q, touched)
         applied = pushed.copy()

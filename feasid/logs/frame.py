@@ -89,6 +89,7 @@ def motion_from_signals(
     excluded = excluded_blocks(np.flatnonzero(bad), "cell missing or not finite")
     for what, rows in raw.corrupt:
         excluded += excluded_blocks(np.flatnonzero(rows), what)
+    # Only measured torques of exactly zero say that motors are off: those by commands may be zero.
     if options["servo"] is None:
         unpowered, pauses = _unpowered_rows(raw, run_labels(df, raw.layout.run)[0])
         excluded += excluded_blocks(np.flatnonzero(unpowered), "unpowered")
@@ -99,9 +100,8 @@ def motion_from_signals(
     if options["derivative_cutoff"] is not None and not keeps_ends:
         raise InputError("derivative_cutoff has no effect where signals are filtered: cutoff has")
     bridge = BRIDGED_SHARE / (options["cutoff"] or EQUATION_CUTOFF) if keeps_ends else 0.0
-    stretches, repeated = _find_stretches(
-        df, raw, ~(bad | raw.corrupt_rows), options["sort"], notes, bridge
-    )
+    usable = ~(bad | raw.corrupt_rows)
+    stretches, repeated = _find_stretches(df, raw, usable, options["sort"], notes, bridge)
     excluded += repeated
     notes += unwrap_angles(values["q"], robot, (s.rows for s in stretches))
     if not keeps_ends:

@@ -149,9 +149,8 @@ def name_lists(
 
 def scales_of(notes: Iterable[Any]) -> dict[str, EncoderScale]:
     """Scales by joint that the notes of a table say."""
-    return {
-        j: s for n in as_notes(notes) if n.code == "lerobot" for j, s in n.values["scales"].items()
-    }
+    parts = (n.values["scales"] for n in as_notes(notes) if n.code == "lerobot")
+    return {joint: scale for part in parts for joint, scale in part.items()}
 
 
 def add_zeros(

@@ -225,9 +225,8 @@ class Recording:
             if is_floating_log(table, robot):
                 motion = floating_runs(table, robot, complete, bool(torque))
             else:
-                raw = read_signals(
-                    self, robot, torque=torque, **select_options(ReadOptions, complete)
-                )
+                reading = select_options(ReadOptions, complete)
+                raw = read_signals(self, robot, torque=torque, **reading)
                 motion = motion_from_signals(table, raw, robot, complete)
             self._motions[key] = robot, motion
         return self._motions[key][1]
@@ -282,6 +281,7 @@ def _signal_key(robot: Robot, torque: Torque, options: dict[str, Any]) -> tuple[
         (b.joint, b.parent, b.motion.tobytes(), b.rotation.tobytes(), b.position.tobytes())
         for b in robot.bodies
     )
+    # Custom couplings are compared by identity; the robot that is kept beside keeps them alive.
     ties = tuple(id(part) for part in (*robot.couplings, *robot.loops))
     motion = joints, ties, robot.active, hashable_key(robot.configuration)
     return motion, torque if isinstance(torque, bool) else tuple(torque), hashable_key(options)
@@ -368,6 +368,5 @@ def blur_recording(
     size = np.sqrt(square / sum(len(run) for run in known.runs))
     if not (noise > LEAST_BLUR * size).any():
         return None
-    return motion_from_signals(
-        log.table(robot, complete["topic"]), blur_signals(raw, steps, SEED), robot, complete
-    )
+    table, moved = log.table(robot, complete["topic"]), blur_signals(raw, steps, SEED)
+    return motion_from_signals(table, moved, robot, complete)

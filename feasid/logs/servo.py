@@ -60,19 +60,17 @@ def delay_commands(commands: Array, delay: float, period: float) -> Array:
     interpolation between rows, half a period late; of a slow signal it is short by h^2 / 24 times
     the second derivative, which is added.
     """
-    now, before, part = _commands_around_rows(commands, delay, period)
+    now, before, part = _commands_at_rows(commands, delay, period)
     means = np.asarray((1 - part) * now + part * before)
     out = means.copy()
     out[1:-1] -= (means[2:] - 2 * means[1:-1] + means[:-2]) / 24
     return out
 
 
-def _commands_around_rows(
-    commands: Array, delay: float, period: float
-) -> tuple[Array, Array, float]:
+def _commands_at_rows(commands: Array, delay: float, period: float) -> tuple[Array, Array, float]:
     """Commands at the ends of the periods around rows and at their begins, and these' share."""
-    whole, part = divmod(delay / period + 0.5, 1.0)
-    rows = np.arange(len(commands)) - int(whole)
+    steps, part = divmod(delay / period + 0.5, 1.0)
+    rows = np.arange(len(commands)) - int(steps)
     now, before = (commands[np.clip(k, 0, len(commands) - 1)] for k in (rows, rows - 1))
     return now, before, part
 
@@ -85,6 +83,7 @@ def command_rates(commands: Array, lags: Array | tuple[float, float], period: fl
     """
     delay, time = lags
     steps, part = divmod(delay / period + 0.5, 1.0)
+    # Without a low-pass, a command is followed at once.
     decay = np.exp(-period * np.array([1.0, 1.0 - part]) / max(time, 1e-6 * period))
     first = commands[:1]
     behind = lfilter([1.0 - decay[0]], [1.0, -decay[0]], commands - first, axis=0) + first
@@ -132,7 +131,7 @@ class TorqueLimits:
         A command that changes within a sampling period may be cut off before it or after: either
         part counts by itself, with the motion of its middle.
         """
-        now, before, part = _commands_around_rows(commands, delay, period)
+        now, before, part = _commands_at_rows(commands, delay, period)
         out = error
         for held, share, later in ((before, part, (part - 1) / 2), (now, 1 - part, part / 2)):
             ends = (np.vstack([x[:1], x, x[-1:]]) for x in motion)

@@ -137,9 +137,8 @@ def first_rows(path: str | Path, joints: Sequence[str], rows: int = 1) -> pd.Dat
 def _batches(path: str | Path, rows: int, joints: Sequence[str]) -> Iterator[pd.DataFrame]:
     batches = format_of(path).batches
     if batches is None:
-        raise InputError(
-            f"{path}: files of this format are not read piece by piece", path=str(path)
-        )
+        text = f"{path}: files of this format are not read piece by piece"
+        raise InputError(text, path=str(path))
     with open_for_reading(path, sys.maxsize) as source:
         scales = None
         for batch in batches(source, str(path), rows, sys.maxsize):

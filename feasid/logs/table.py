@@ -78,8 +78,8 @@ def standard_table(
         parts.append(pd.DataFrame(rows, index=table.index, columns=labels))
     if not all(isinstance(p, pd.Series) for p in parts) or len(parts) != table.shape[1]:
         table = pd.concat(parts, axis="columns")
-    table, said = name_lists(table, scales)
-    notes += said
+    table, remarks = name_lists(table, scales)
+    notes += remarks
     if padded and len(table) and table.iloc[-1].isna().all():
         filled = np.flatnonzero(table.notna().to_numpy().any(axis=1))
         last = int(filled[-1]) + 1 if filled.size else 0
@@ -88,8 +88,8 @@ def standard_table(
         table = table.iloc[:last]
     names, written = _split_headers(table, joints)
     table = table.set_axis(names, axis="columns")
-    table, said = _convert_to_si(table, written, units)
-    notes += said
+    table, remarks = _convert_to_si(table, written, units)
+    notes += remarks
     same = table.shape == df.shape and [*table.columns] == [*df.columns]
     if same and len(notes) == len(df.attrs.get("notes", ())):
         return df
@@ -188,8 +188,8 @@ def _convert_to_si(
         # Large stamps stay differences of time, which a number of seconds would round.
         column = df[name]
         late = spelt in si.UNITS["t"] and pd.api.types.is_integer_dtype(column.dtype)
-        whole = late and len(column) and not column.isna().any()
-        if whole and abs(int(column.iloc[0])) * factor > FINE_CLOCK:
+        ticks = late and len(column) and not column.isna().any()
+        if ticks and abs(int(column.iloc[0])) * factor > FINE_CLOCK:
             stamps = column.to_numpy() * round(factor / NANOSECOND)
             changed[name] = pd.to_timedelta(stamps, unit="ns")
         else:
@@ -207,5 +207,6 @@ def _convert_to_si(
     if changed:
         is_changed = df.columns.isin([*changed])
         df = pd.concat([df.loc[:, ~is_changed], pd.DataFrame(changed, df.index)], axis="columns")
+        # Back to their places, from behind the others.
         df = df.iloc[:, np.argsort(np.argsort(is_changed, kind="stable"))]
     return df, notes

@@ -98,9 +98,8 @@ class Diagnosis(Displayed):
         import pandas as pd
 
         columns = ["level", "code", "joints", "message", "remedy", "gain", "rows", "times"]
-        return pd.DataFrame(
-            [[getattr(f, c) for c in columns] for f in self.findings], None, columns
-        )
+        rows = [[getattr(f, c) for c in columns] for f in self.findings]
+        return pd.DataFrame(rows, None, columns)
 
     def _headline(self) -> str:
         head = f"{self.samples} samples"

@@ -138,10 +138,9 @@ class LimbEquations:
         return replace(out, imu=(turn[cut], spin[cut], gyro[cut], acc[cut]))
 
 
-def _share_without_contact(
-    robot: Robot, forces: Mapping[str, Array], flags: Sequence[Array]
-) -> float:
+def _share_without_contact(robot: Robot, forces: Mapping[str, Array], flags: list[Array]) -> float:
     """Share of rows in which no force of a contact, (M, 3), is notable, and no flag, (M, 1), up."""
+    # Of the ten parameters of each body, the mass is the last.
     mass = float(np.nan_to_num(robot.values[robot.inertial_columns.ravel()][9::10]).sum())
     least = WEIGHT * mass * float(np.linalg.norm(robot.gravity))
     touching = [np.linalg.norm(force, axis=1) > least for force in forces.values()]
@@ -157,11 +156,8 @@ def find_floating_mistakes(
     mistakes = _imu_mistakes(limbs, robot, imu) if imu is not None and limbs.imu is not None else []
     if mistakes or not limbs.forces:
         return mistakes
-    return [
-        *_constant_force_findings(limbs),
-        *_force_mistakes(limbs, robot),
-        *_flag_mistakes(limbs),
-    ]
+    mistakes = [*_constant_force_findings(limbs), *_force_mistakes(limbs, robot)]
+    return [*mistakes, *_flag_mistakes(limbs)]
 
 
 def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]:
@@ -170,14 +166,14 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
     up, size = -np.asarray(robot.gravity), float(np.linalg.norm(robot.gravity))
     mounting = np.asarray(imu.rotation, dtype=np.float64)
     turns, spin, gyro, acc = limbs.imu
-    whole = max(float(np.linalg.norm(spin)), STILL * np.sqrt(len(spin)))
+    rates = max(float(np.linalg.norm(spin)), STILL * np.sqrt(len(spin)))
     falls = size > 0 and limbs.aloft < ALOFT
 
     def relative_misfit(turn: Array, sign: float) -> tuple[float, float]:
         mean = np.einsum("nij,nj->i", turns, sign * acc @ turn.T) / len(acc)
         return (
             float(np.linalg.norm(mean - up)) / size if falls else 0.0,
-            float(np.linalg.norm(gyro @ turn.T - spin)) / whole,
+            float(np.linalg.norm(gyro @ turn.T - spin)) / rates,
         )
 
     fall, roll = relative_misfit(mounting, 1.0)
@@ -289,9 +285,8 @@ def _force_mistakes(limbs: LimbEquations, robot: Robot) -> list[Finding]:
     wrong = [a for a, f in factors.items() if not SCALES[0] < f < SCALES[1]]
     if wrong:
         usual = float(np.median([factors[a] for a in wrong]))
-        code, what = (
-            ("force-sign", "its sign is reversed") if usual < 0 else ("force-unit", "a unit?")
-        )
+        code = "force-sign" if usual < 0 else "force-unit"
+        what = "its sign is reversed" if usual < 0 else "a unit?"
         text = (
             f"the joints' torques correspond to {usual:.3g} times the force of {', '.join(wrong)}: "
             f"{what}"
@@ -317,6 +312,7 @@ def _force_delay(limbs: LimbEquations, name: str, fit: Any) -> float:
         places = limbs.rows + shift
         rows = np.flatnonzero((places >= 0) & (places < len(limbs.whole_forces[name])))
         explained = fit(name, limbs.whole_forces[name][places[rows]], rows)[1]
+        # Neighbouring lags explain nearly as much: one must explain a tenth of what is left.
         if explained > best + 0.1 * (1.0 - best) and abs(lag) >= LEAST_LAG:
             best, delay = explained, float(lag)
     return delay

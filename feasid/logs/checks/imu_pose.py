@@ -42,29 +42,29 @@ class ImuPose:
 
     def findings(self, imu: Imu) -> list[Finding]:
         """What is not as `imu` says, with the option that says it."""
-        angle, said = float(np.linalg.norm(self.turn)), []
+        angle, parts = float(np.linalg.norm(self.turn)), []
         if angle > LEAST_TURN and np.linalg.norm(self.turn / self.deviation[:3]) > TOLD:
             size, spread = np.rad2deg([angle, float(np.linalg.norm(self.deviation[:3]))])
-            said.append(f"its axes are turned by {size:.3g} +- {spread:.1g} degrees")
+            parts.append(f"its axes are turned by {size:.3g} +- {spread:.1g} degrees")
             imu = replace(imu, rotation=np.round(self.rotation, 5).tolist())
         if abs(self.delay) > max(LEAST_DELAY, TOLD * float(self.deviation[3])):
             way, spread = "late" if self.delay > 0 else "early", float(self.deviation[3])
-            said.append(f"it is {1e3 * abs(self.delay):.3g} +- {1e3 * spread:.1g} ms {way}")
+            parts.append(f"it is {1e3 * abs(self.delay):.3g} +- {1e3 * spread:.1g} ms {way}")
             imu = replace(imu, delay=round(imu.delay + self.delay, 5))
-        if not said:
+        if not parts:
             return []
-        text = f"the IMU is not as described: by the logged orientation, {' and '.join(said)}"
+        text = f"the IMU is not as described: by the logged orientation, {' and '.join(parts)}"
         values = {"rotation": self.rotation.tolist(), "delay": self.delay}
         return [Finding("imu-pose", "warning", text, imu_option(imu), values=values)]
 
 
 def imu_option(imu: Imu) -> str:
     """The option that describes an IMU, to be pasted in Python and at a command line."""
-    usual, said = Imu(imu.link), {"link": imu.link}
+    usual, entries = Imu(imu.link), {"link": imu.link}
     for name in ("rotation", "position", "delay"):
         value = np.asarray(getattr(imu, name))
-        said |= {} if np.array_equal(value, getattr(usual, name)) else {name: value.tolist()}
-    return f"imu={said}"
+        entries |= {} if np.array_equal(value, getattr(usual, name)) else {name: value.tolist()}
+    return f"imu={entries}"
 
 
 def find_imu_pose(gyro: Array, omega: Array, mounting: Array, rate: float) -> ImuPose:

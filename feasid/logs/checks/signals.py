@@ -181,6 +181,7 @@ def _check_read_times(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
             continue
         step = float(np.median(np.diff(t)))
         even = np.abs(np.diff(t) - step) < UNEVEN * step
+        # Fourth differences leave next to nothing of a motion.
         off, v = np.diff(q, 4, axis=0), (q[3:-1] - q[1:-3]) / (2.0 * step)
         good = np.all([even[k : k + len(off)] for k in range(4)], axis=0)
         good &= np.isfinite(off).all(axis=1) & np.isfinite(v).all(axis=1)

@@ -40,9 +40,8 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
          for i in range(len(names))]
     ) / np.where(size > 0, size, np.inf)[:, None]  # fmt: skip
     wrong = [i for i in range(len(names)) if off[i, i] >= AGREES and size[i] > 0]
-    swapped = [
-        (i, j) for i, j in combinations(wrong, 2) if off[i, j] < AGREES and off[j, i] < AGREES
-    ]
+    pairs = combinations(wrong, 2)
+    swapped = [(i, j) for i, j in pairs if off[i, j] < AGREES and off[j, i] < AGREES]
     swapped_joints = {k for pair in swapped for k in pair}
     scaled = [i for i in wrong if i not in swapped_joints]
     few = 2 * len(scaled) < len(names)  # else it is rather the time that is wrong
@@ -64,7 +63,7 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
         values = {WAYS: ways}
         findings.append(Finding("swap", "error", text, remedy, (a, b), columns, values=values))
     for i in scaled:
-        findings += _scale_findings(raw, i, logged[:, i], derived[:, i], few)
+        findings += _judge_scale(raw, i, logged[:, i], derived[:, i], few)
     return findings
 
 
@@ -97,9 +96,7 @@ def _smoothed_velocities(
     return a[fine], b[fine]
 
 
-def _scale_findings(
-    raw: Signals, k: int, logged: Array, derived: Array, few: bool
-) -> list[Finding]:
+def _judge_scale(raw: Signals, k: int, logged: Array, derived: Array, few: bool) -> list[Finding]:
     """A velocity that is a multiple of the derivative, or no relative; `few` get a unit."""
     name = raw.layout.coordinates[k]
     columns = tuple(raw.layout.column_name(kind, k) for kind in ("q", "dq"))

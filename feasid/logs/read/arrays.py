@@ -73,13 +73,9 @@ def frame_of_table(table: Any) -> pd.DataFrame:
             lists = [f.name for f in table.schema if _is_list_of_numbers(types, f.type)]
             columns |= _list_lengths(table.slice(0, 1), lists)
         return _arrow_to_frame(table.select([name for name, count in columns.items() if count]))
-    cells = ((str(n), table[n]) for n in table.columns)
-    return pd.DataFrame(
-        {
-            n: x.to_list() if str(x.dtype).startswith(("List", "Array")) else x.to_numpy()
-            for n, x in cells
-        }
-    )
+    cells, kinds = ((str(n), table[n]) for n in table.columns), ("List", "Array")
+    data = {n: x.to_list() if str(x.dtype).startswith(kinds) else x.to_numpy() for n, x in cells}
+    return pd.DataFrame(data)
 
 
 def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.DataFrame:
@@ -118,8 +114,8 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
             array = array.T
             turned.append(name)
         stem, unit = split_header(name)
-        own = labels[name] if labels[name] != [*range(array.shape[1])] else []
-        ends = [str(k).removeprefix(f"{stem}_") for k in own or range(1, array.shape[1] + 1)]
+        words = labels[name] if labels[name] != [*range(array.shape[1])] else []
+        ends = [str(k).removeprefix(f"{stem}_") for k in words or range(1, array.shape[1] + 1)]
         named = (header_with_unit(f"{stem}_{end}", unit) for end in ends)
         columns |= {column: array[:, k] for k, column in enumerate(named)}
     df = pd.DataFrame(columns)
@@ -141,13 +137,11 @@ def read_npz(path: Path, how: formats.LogReading) -> pd.DataFrame:
         try:
             arrays = read_arrays(unpack_archive(file, str(path), most))
         except SecurityError as error:
-            raise SecurityError(
-                f"{path}: {error}; save numbers only, as arrays, CSV or Parquet", path=str(path)
-            ) from error
+            text = f"{path}: {error}; save numbers only, as arrays, CSV or Parquet"
+            raise SecurityError(text, path=str(path)) from error
         except DamagedError as error:
-            raise LogError(
-                f"{path}: damaged or no NumPy archive: {error}", path=str(path)
-            ) from error
+            text = f"{path}: damaged or no NumPy archive: {error}"
+            raise LogError(text, path=str(path)) from error
     return frame_of_arrays(arrays, str(path))
 
 
@@ -246,9 +240,8 @@ def _is_number(types: Any, kind: Any) -> bool:
 
 def _is_list_of_numbers(types: Any, kind: Any) -> bool:
     """Lists of any length, as pandas writes those of one length."""
-    return bool(types.is_list(kind) or types.is_large_list(kind)) and _is_number(
-        types, kind.value_type
-    )
+    is_list = bool(types.is_list(kind) or types.is_large_list(kind))
+    return is_list and _is_number(types, kind.value_type)
 
 
 def _list_lengths(first: Any, lists: Sequence[str]) -> dict[str, int]:

@@ -129,9 +129,8 @@ def _find_topic_of_joints(
     if len(found) == 1:
         return next(iter(found))
     complete = [t for t, tracks in found.items() if set(joints) <= set(tracks)]
-    moved = [
-        t for t in complete if all(np.isfinite(found[t][j].signals["effort"]).any() for j in joints)
-    ]
+    efforts = {t: [found[t][j].signals["effort"] for j in joints] for t in complete}
+    moved = [t for t, parts in efforts.items() if all(np.isfinite(x).any() for x in parts)]
     candidates = moved or complete
     if len(candidates) == 1:
         return candidates[0]

@@ -172,9 +172,7 @@ def _read_header(
     path = lines.path
     notes: list[str] = []
     comment: tuple[int, str] | None = None
-    while (text := lines.peek()) is not None and (
-        not text.strip() or text.lstrip().startswith(COMMENT)
-    ):
+    while (text := lines.peek()) is not None and text.lstrip()[:1] in ("", *COMMENT):
         if text.strip():
             comment = (lines.line, text.lstrip().lstrip("".join(COMMENT)).strip())
         lines.go_to_next()
@@ -328,9 +326,8 @@ def read_csv_file(path: Path, how: formats.LogReading) -> pd.DataFrame:
         try:
             data = data.decode("utf-16").encode()
         except UnicodeDecodeError as error:
-            raise LogError(
-                f"{path}: not UTF-16 at byte offset {error.start}", path=str(path)
-            ) from None
+            text = f"{path}: not UTF-16 at byte offset {error.start}"
+            raise LogError(text, path=str(path)) from None
     else:
         data = data.removeprefix(b"\xef\xbb\xbf")
     converted = _decode_windows_text(data)

@@ -95,13 +95,13 @@ def format_of(source: str | os.PathLike[str]) -> LogFormat:
         )
     if is_reduced(path):
         raise InputError(f"{path}: reduced data, not a log: feasid.Reduced.load reads it")
-    plain = Path(path.stem).suffix.lower() if last == ".gz" else last
+    ending = Path(path.stem).suffix.lower() if last == ".gz" else last
     for known in _FORMATS.values():
-        if last in known.suffixes or (plain in known.suffixes and known.name == "csv"):
+        if last in known.suffixes or (ending in known.suffixes and known.name == "csv"):
             return known
     endings = " ".join(sorted(s for known in _FORMATS.values() for s in known.suffixes if s))
     raise InputError(
-        f"{path}: no reader for {plain!r} (known: {endings}, folders of ROS 2 bags and LeRobot "
+        f"{path}: no reader for {ending!r} (known: {endings}, folders of ROS 2 bags and LeRobot "
         f"datasets, {REDUCED_SUFFIX})",
         path=str(path),
     )
@@ -193,8 +193,8 @@ def read_log(
         frame = read(file)
         runs = frame["run"].astype(str) if "run" in frame.columns else None
         frame["run"] = label if runs is None else label + ":" + runs
-        said = as_notes(frame.attrs.pop("notes", ()))
-        notes += [Note(f"{label}: {note}", note.code, **note.values) for note in said]
+        remarks = as_notes(frame.attrs.pop("notes", ()))
+        notes += [Note(f"{label}: {note}", note.code, **note.values) for note in remarks]
         frames.append(frame)
     units = join_header_units(frames, labels)
     columns = set(frames[0].columns)

@@ -46,6 +46,7 @@ FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 5: "nbit", 6: "scaleoffset"
 def read_matlab(path: Path, how: formats.LogReading) -> pd.DataFrame:
     """Arrays of numbers of a MATLAB file, of version 5 to 7.3."""
     with open_for_reading(path, how.max_bytes) as file:
+        # MATLAB puts a block of 512 bytes in front of the HDF5 of version 7.3.
         head = file.read(520)
         file.seek(0)
         if HDF5 in (head[:8], head[512:520]):
@@ -98,6 +99,7 @@ def _read_version_5(
             body = unpacking.decompress(body, most + 1)
             if len(body) > most:
                 raise formats.expansion_error(path, most)
+            # An unfinished stream, or one with bytes behind it, leaves no body, which is an error.
             at_end = unpacking.eof and not unpacking.unused_data
             (kind, length), body = struct.unpack(f"{order}II", body[:8]), body[8:] * at_end
         if at > end or (kind, length) != (MATRIX, len(body)):
@@ -153,9 +155,9 @@ def _frame_of_hdf5(file: IO[bytes], path: Path, how: formats.LogReading) -> pd.D
     with refuse_damage(path, "damaged or no file of HDF5"):
         at = (head := file.read(600)).index(HDF5)
         place = at + {0: 40, 1: 44}.get(head[at + 8], 28)  # of the number of bytes, by version
-        said = int.from_bytes(head[place : place + 8], "little")
-        if (size := file_size(file)) not in (said, at + said):  # what comes then is passed over
-            raise ValueError(f"it has {size} bytes and says {said}; copy it again, or close it")
+        claim = int.from_bytes(head[place : place + 8], "little")
+        if (size := file_size(file)) not in (claim, at + claim):  # what comes then is passed over
+            raise ValueError(f"it has {size} bytes and says {claim}; copy it again, or close it")
         with h5py.File(file, "r") as source:
             for place, data in _datasets(h5py, source):
                 if data.dtype.kind not in "iufb" or data.ndim not in (1, 2) or not data.size:

@@ -91,10 +91,11 @@ class BagReader:
                 body = memoryview(file.read(length))
                 records: Iterable[tuple[int, memoryview]] = [(kind, body)]
                 if kind == CHUNK:
-                    records = _records_within(self._unpack_chunk(body, path, start), path, start)
+                    records = _chunk_records(self._unpack_chunk(body, path, start), path, start)
                 for inner, content in records:
                     if inner == MESSAGE:
                         channel, _, received, _ = struct.unpack_from("<HIQQ", content)
+                        # Behind the channel, a number and two times of eight bytes.
                         if channel in channels:
                             yield channels[channel], received, bytes(content[22:])
                     elif inner == SCHEMA:
@@ -250,9 +251,7 @@ def _decompressor(compression: str) -> Any:
         return import_module("backports.zstd").ZstdDecompressor()
 
 
-def _records_within(
-    content: memoryview, path: Path, start: int
-) -> Iterator[tuple[int, memoryview]]:
+def _chunk_records(content: memoryview, path: Path, start: int) -> Iterator[tuple[int, memoryview]]:
     """Kind and content of a chunk's records: schemas, channels and messages, nothing else."""
     at = 0
     while at < len(content):
