@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from feasid.core.arguments import checked
-from feasid.core.arrays import DamagedError
-from feasid.results.archive.members import read_members, read_record
+from feasid.core.arrays import DamagedError, unpack_archive
+from feasid.core.errors import FeasidError, InputError
+from feasid.core.files import open_for_reading
+from feasid.results.archive import members
 
 
 @checked
@@ -33,38 +35,37 @@ def load(path: str | Path) -> Any:
     LimitError
         It unpacks to more than 256 MB.
     """
-    return read_members(path, _read)
+    try:
+        with open_for_reading(path, members.MAX_UNPACKED_BYTES) as file:
+            content = unpack_archive(file, str(path), members.MAX_UNPACKED_BYTES)
+        if "model.json" not in content:
+            raise DamagedError("it lacks model.json")
+        return _read(str(path), content, json.loads(content["model.json"])["format"])
+    except FeasidError:
+        raise
+    except members.CONTENT_ERRORS as error:
+        raise InputError(f"{path} is not a saved fit: {error}", path=str(path)) from error
 
 
-def _read(path: str, content: Mapping[str, bytes]) -> Any:
+def _read(path: str, content: Mapping[str, bytes], kind: str) -> Any:
     """What is saved, made again by the modules of its kind, which are imported only then."""
-    if "model.json" not in content:
-        raise DamagedError("it lacks model.json")
-    kind = json.loads(content["model.json"])["format"]
-    if kind not in READERS:
+    if kind == "feasid model":
+        from feasid.results.archive.fit import read_fit
+        from feasid.results.fit import fit_of_model
+
+        return fit_of_model(read_fit(path, content))
+    if kind == "feasid fleet":
+        from feasid.applications.fleet import fleet
+
+        parts = fleet.Fleet, fleet.KNOWN, fleet.VERSION
+        return members.read_record(path, content, *parts, "a fleet; fit it again")
+    if kind != "feasid online":
         raise DamagedError(f"its format is {kind!r}")
-    return READERS[kind](path, content)
-
-
-def _read_fit(path: str, content: Mapping[str, bytes]) -> Any:
-    from feasid.results.archive.fit import read_fit
-    from feasid.results.fit import fit_of_model
-
-    return fit_of_model(read_fit(path, content))
-
-
-def _read_fleet(path: str, content: Mapping[str, bytes]) -> Any:
-    from feasid.applications.fleet.fleet import KNOWN, VERSION, Fleet
-
-    return read_record(path, content, Fleet, KNOWN, VERSION, "a fleet; fit it again")
-
-
-def _read_online(path: str, content: Mapping[str, bytes]) -> Any:
     from feasid.applications.online.online_fit import KNOWN, VERSION, OnlineFit, OnlineRecord
     from feasid.parameters.identifiability.base import base_parameters
 
     what = "an online fit; learn again"
-    record = read_record(path, content, OnlineRecord, KNOWN, VERSION, what)
+    record = members.read_record(path, content, OnlineRecord, KNOWN, VERSION, what)
     robot = record.robot
     fit = OnlineFit(
         robot,
@@ -76,7 +77,3 @@ def _read_online(path: str, content: Mapping[str, bytes]) -> Any:
     )
     fit.restore(record)
     return fit
-
-
-READERS = {"feasid model": _read_fit, "feasid fleet": _read_fleet, "feasid online": _read_online}
-"""Kinds of files that `load` reads."""

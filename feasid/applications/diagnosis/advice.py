@@ -162,7 +162,16 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
         return [*findings, Finding("unusable", "error", str(error))]
     findings += [Finding("calibrated", "note", str(note), evidence="dynamics")
                  for note in fitted.calibration.notes]  # fmt: skip
-    findings += _coarse_finding(fitted, recording, check)
+    # Positions whose resolution biases the fit, and a cut-off with which it does not.
+    coarse = [n for n in fitted.notes if n.code == "coarse"]
+    if coarse and fitted.reduced.cutoff:
+        finding = Finding("coarse", "warning", str(coarse[0]), values=coarse[0].values)
+        more = {"cutoff": fitted.reduced.cutoff * LOWER}
+        after = _fit_or_none(recording, check, more)
+        if after is not None and all(n.code != "coarse" for n in after.notes):
+            remedy = f"cutoff={more['cutoff']:g}, with which the bias is less than a standard error"
+            finding = replace(finding, options=more, remedy=remedy, evidence="dynamics")
+        findings.append(finding)
     findings += _unexplained_joints(fitted)
     findings += [Finding("payload", "note", str(n), "", (n.values["joint"],), evidence="dynamics")
                  for n in fitted.notes if n.code == "payload"]  # fmt: skip
@@ -310,20 +319,6 @@ def _unexplained_joints(fitted: Fit) -> list[Finding]:
         )
         findings.append(Finding("periodic", "note", text, values={"period": period}))
     return findings
-
-
-def _coarse_finding(fitted: Fit, recording: Recording, check: LogCheck) -> list[Finding]:
-    """Positions whose resolution biases the fit, and a cut-off with which it does not."""
-    notes = [n for n in fitted.notes if n.code == "coarse"]
-    if not notes or not fitted.reduced.cutoff:
-        return []
-    finding = Finding("coarse", "warning", str(notes[0]), values=notes[0].values)
-    more = {"cutoff": fitted.reduced.cutoff * LOWER}
-    after = _fit_or_none(recording, check, more)
-    if after is None or any(n.code == "coarse" for n in after.notes):
-        return [finding]
-    remedy = f"cutoff={more['cutoff']:g}, with which the bias is less than a standard error"
-    return [replace(finding, options=more, remedy=remedy, evidence="dynamics")]
 
 
 def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding]:

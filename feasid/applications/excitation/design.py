@@ -51,7 +51,22 @@ def equations_from_other_data(
     parts = [np.zeros((0, size))]
     for item in _as_list(given):
         if isinstance(item, Reduced):
-            equations = _log_equations(item, base)
+            equations = item
+            if item.fingerprint != fingerprint_of(robot, columns):
+                source = item.robot
+                if source is None or _geometry_fingerprint(source) != _geometry_fingerprint(robot):
+                    raise InputError(
+                        "given belongs to another robot: geometry, gravity or joint terms differ; "
+                        "pass the robot that the log was reduced with, with its joint terms"
+                    )
+                try:
+                    equations = restrict_terms(item, source, base)
+                except InputError as error:
+                    raise InputError(
+                        "given belongs to another robot or lacks joint terms of this one: "
+                        f"{error}; reduce the log with these terms, or pass the log's terms here: "
+                        "friction=..., drive_inertia=..."
+                    ) from None
             r, _, _ = equations.triangle(1 / noise)
             parts.append(r * np.sqrt(equations.samples / equations.rows))
         else:
@@ -66,26 +81,6 @@ def equations_from_other_data(
             f"prior must be {size} positive standard deviations, one per base parameter"
         )
     return np.vstack([*parts, np.diag(1 / deviations)]), deviations
-
-
-def _log_equations(item: Reduced, base: BaseParameters) -> Reduced:
-    """The log's equations in these base parameters."""
-    columns = base.independent.tolist()
-    if item.fingerprint == fingerprint_of(base.robot, columns):
-        return item
-    robot = item.robot
-    if robot is None or _geometry_fingerprint(robot) != _geometry_fingerprint(base.robot):
-        raise InputError(
-            "given belongs to another robot: geometry, gravity or joint terms differ; pass "
-            "the robot that the log was reduced with, with its joint terms"
-        )
-    try:
-        return restrict_terms(item, robot, base)
-    except InputError as error:
-        raise InputError(
-            f"given belongs to another robot or lacks joint terms of this one: {error}; reduce the "
-            "log with these terms, or pass the log's terms here: friction=..., drive_inertia=..."
-        ) from None
 
 
 def _geometry_fingerprint(robot: Robot) -> str:

@@ -23,7 +23,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from feasid.certificate import definiteness
-from feasid.core.arrays import Array
 from feasid.core.errors import OutputError
 from feasid.core.exact.poses import (
     PrecisePose,
@@ -265,7 +264,15 @@ def closest_inertia(
     size = float(np.abs(second).sum())
     least = max(margin * size, smallest)
     if metric == "euclidean":
-        new = _project_moments(values, least)
+        # The nearest point that satisfies all three faces is the projection on the planes of some.
+        new, shortest = np.full(3, np.inf), np.inf
+        tolerance = 1e-12 * (least + float(np.abs(values).max()))
+        for active in product((False, True), repeat=3):
+            faces = _FACES[np.array(active)]
+            step = faces.T @ np.linalg.solve(faces @ faces.T, least - faces @ values)
+            point, distance = values + step, float(step @ step)
+            if (_FACES @ point >= least - tolerance).all() and distance < shortest:
+                new, shortest = point, distance
     else:
         weight = max((ENTROPY * size) ** 2, least**2)
         raised = (second + np.sqrt(second**2 + 4 * weight)) / 2
@@ -285,20 +292,3 @@ def closest_inertia(
             distance = float(np.linalg.norm(nearby - old)) / norm
             return CorrectedInertia(positive, tuple(entries), distance, note)
     raise OutputError("no exactly possible decimals were found near this inertia")
-
-
-def _project_moments(values: Array, least: float) -> Array:
-    """Nearest principal moments whose second moments are at least `least`.
-
-    The active faces of the optimum are among the eight subsets of three; the nearest point that
-    satisfies all faces is the projection on one of the subsets' planes.
-    """
-    best, best_distance = np.full(3, np.inf), np.inf
-    tolerance = 1e-12 * (least + float(np.abs(values).max()))
-    for active in product((False, True), repeat=3):
-        faces = _FACES[np.array(active)]
-        step = faces.T @ np.linalg.solve(faces @ faces.T, least - faces @ values)
-        point, distance = values + step, float(step @ step)
-        if (_FACES @ point >= least - tolerance).all() and distance < best_distance:
-            best, best_distance = point, distance
-    return best

@@ -26,7 +26,6 @@ from feasid.parameters.feasibility.constraints.units import problem_units
 from feasid.parameters.feasibility.reference import reference_model
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.results.archive.state import Kinds, real
-from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.robot.joint_terms import NONNEGATIVE
 from feasid.robot.layout import random_configurations
@@ -86,7 +85,21 @@ class FeasibleProblem:
 
     def __init__(self, base: BaseParameters, feasible: FeasibleSet, weight: float) -> None:
         self.base, self.feasible, self.weight = base, feasible, weight
-        self.nominal, self.corrected = nominal_parameters(base.robot, feasible, base.K)
+        # The description's parameters; where it has none, bodies are generic, joint terms zero.
+        robot = base.robot
+        still = problem_units(robot, feasible, base.K, np.zeros(len(base.K)))
+        out = np.where(np.isnan(robot.values), reference_model(robot, still).delta, robot.values)
+        for k in range(len(robot.drives)):
+            for column in robot.drive_columns(k).values():
+                if np.isnan(robot.values[column]):
+                    out[column] = 0.0
+        self.nominal, self.corrected = np.asarray(out), tuple[str, ...]()
+        if feasible.violations(out):
+            # Few descriptions need it, and it imports solvers.
+            from feasid.parameters.feasibility.correct import correct
+
+            model = correct(robot.with_values(out), feasible=feasible, metric="entropic")
+            self.nominal, self.corrected = model.delta, model.changed
         described = base.robot.with_values(self.nominal)
         rng = np.random.default_rng(0)
         q = random_configurations(described, rng, POSES).T
@@ -172,29 +185,6 @@ class FeasibleProblem:
         )
         K = self.base.K
         return VerifiedModel(delta, np.asarray(K @ covariance @ K.T), verified, minimum.settled)
-
-
-def nominal_parameters(
-    robot: Robot, feasible: FeasibleSet, K: Array
-) -> tuple[Array, tuple[str, ...]]:
-    """The description's parameters, and which bodies or drives had to be corrected.
-
-    Bodies are generic and joint terms zero where it states none. Bodies that violate the
-    constraints get the closest mass distribution that satisfies them.
-    """
-    still = problem_units(robot, feasible, K, np.zeros(len(K)))
-    out = np.where(np.isnan(robot.values), reference_model(robot, still).delta, robot.values)
-    for k in range(len(robot.drives)):
-        for column in robot.drive_columns(k).values():
-            if np.isnan(robot.values[column]):
-                out[column] = 0.0
-    if not feasible.violations(out):
-        return np.asarray(out), ()
-    # Few descriptions need it, and it imports solvers.
-    from feasid.parameters.feasibility.correct import correct
-
-    model = correct(robot.with_values(out), feasible=feasible, metric="entropic")
-    return model.delta, model.changed
 
 
 def row_deviations(triangles: Sequence[Array], count: float, correlation: float) -> Array:

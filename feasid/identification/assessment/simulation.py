@@ -249,19 +249,9 @@ class PositionController:
     kd: Array  #: Shape (dof,): [N m / rad or N / m, and s times that]
     delay: float = 0.0  #: by which a command acts later than it is logged [s].
 
-    @classmethod
-    def from_gains(cls, robot: Robot, kp: Any, kd: Any, delay: float = 0.0) -> PositionController:
-        """Gains given as one number, one per joint, or by joint name."""
-        if kp is None:
-            raise InputError("logged commands need the servo's gains: give kp, and kd where it has")
-        return cls(
-            _gains_by_joint(robot, "kp", kp),
-            _gains_by_joint(robot, "kd", 0.0 if kd is None else kd),
-            delay,
-        )
-
 
 def _gains_by_joint(robot: Robot, name: str, value: Any) -> Array:
+    """Gains that are one number, one per joint, or a mapping by joint."""
     if isinstance(value, Mapping):
         if {*value} != {*robot.coordinates}:
             needed, names = (", ".join(map(str, x)) for x in (robot.coordinates, value))
@@ -353,7 +343,11 @@ def simulate(
     if command is None and (kp is not None or kd is not None):
         text = "kp and kd are gains of servos that follow logged commands: pass command='position'"
         raise InputError(text, option="command")
-    servo = None if command is None else PositionController.from_gains(robot, kp, kd, delay)
+    if command is not None and kp is None:
+        raise InputError("logged commands need the servo's gains: give kp, and kd where it has")
+    parts = (("kp", kp), ("kd", 0.0 if kd is None else kd))
+    gains = [_gains_by_joint(robot, part, x) for part, x in parts if command is not None]
+    servo = PositionController(gains[0], gains[1], delay) if gains else None
     recording = Recording.from_source(log)
     log_option = {"delay": delay} if servo is None else {"servo": Servo(robot.coordinates)}
     reading = {**options, **log_option}

@@ -25,7 +25,7 @@ from feasid.core.notes import Note
 from feasid.identification.estimation.torque_scale import FACTOR_SHARE
 from feasid.identification.regression.reduce import open_sources
 from feasid.identification.servos.equations import EARLIEST, LONGEST_DELAY
-from feasid.identification.servos.laws import GainProblem, LawFit, find_rival
+from feasid.identification.servos.laws import APART, CLOSE, GainProblem, LawFit
 from feasid.identification.servos.prior import (
     DESCRIPTION,
     FILE_SHARE,
@@ -312,7 +312,10 @@ def identify_servo(logs: Sequence[Any], robot: Robot, options: Mapping[str, Any]
             if other.equations.noise_score < best.equations.noise_score:
                 problem, best, tried = limited, other, others
     _refuse_unexplained(problem, best)
-    return _servo_fit(problem, best, find_rival(best, tried))
+    # A law about as likely whose gains are others.
+    likely = (x for x in tried if x is not best and x.score < best.score + CLOSE)
+    rival = next((x for x in likely if abs(x.mean_log - best.mean_log) > APART), None)
+    return _servo_fit(problem, best, rival)
 
 
 def _require_model(robot: Robot, options: Mapping[str, Any]) -> Robot:

@@ -155,12 +155,3 @@ class GainProblem:
             return None
         fits.append(self.fit(replace(plain.law, share=share), plain))
         return min(fits[1:], key=lambda f: f.score)
-
-
-def find_rival(best: LawFit, tried: Sequence[LawFit]) -> LawFit | None:
-    """A law about as likely whose gains are others; None where there is none."""
-    for other in tried:
-        close = other is not best and other.score < best.score + CLOSE
-        if close and abs(other.mean_log - best.mean_log) > APART:
-            return other
-    return None

@@ -330,29 +330,25 @@ def read_csv_file(path: Path, how: formats.LogReading) -> pd.DataFrame:
             raise LogError(text, path=str(path)) from None
     else:
         data = data.removeprefix(b"\xef\xbb\xbf")
-    converted = _decode_windows_text(data)
-    df = read_csv(data if converted is None else converted, str(path), **how.csv)
-    if converted is not None:
-        note = "its text is not UTF-8 and was read as Windows-1252 (Latin-1)"
+    encoding = "UTF-8"
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        # Text of a Western European Windows, if its other characters are letters and units.
+        with suppress(UnicodeDecodeError):
+            text = data.decode("cp1252")
+            others = {c for c in text if not c.isascii()}
+            if all(c.isalpha() or c in WINDOWS_SYMBOLS for c in others):
+                data, encoding = text.encode(), "Windows-1252"
+    df = read_csv(data, str(path), **how.csv)
+    if encoding != "UTF-8":
+        note = f"its text is not UTF-8 and was read as {encoding} (Latin-1)"
         df.attrs["notes"] = (*df.attrs["notes"], note)
     return df
 
 
 WINDOWS_SYMBOLS = "°²³µ·"
 """Characters other than letters in headers with units, the same in Windows-1252 and Latin-1."""
-
-
-def _decode_windows_text(data: bytes) -> bytes | None:
-    """Text of a Western European Windows as UTF-8; None for UTF-8 and for anything else."""
-    with suppress(UnicodeDecodeError):
-        data.decode()
-        return None
-    try:
-        text = data.decode("cp1252")
-    except UnicodeDecodeError:
-        return None
-    others = {c for c in text if not c.isascii()}
-    return text.encode() if all(c.isalpha() or c in WINDOWS_SYMBOLS for c in others) else None
 
 
 formats.register_format(

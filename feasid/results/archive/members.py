@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -28,8 +28,8 @@ from feasid.core.arrays import (
     unpack_archive,
 )
 from feasid.core.codec import Kinds, decode, encode, kinds
-from feasid.core.errors import FeasidError, InputError, OutputError
-from feasid.core.files import open_for_reading, write_atomically
+from feasid.core.errors import FeasidError, OutputError
+from feasid.core.files import write_atomically
 from feasid.logs.floating import ContactSensor, Imu
 from feasid.parameters.feasibility.constraints.affine import Block, Linear
 from feasid.parameters.feasibility.constraints.sets import UserConstraints
@@ -123,18 +123,6 @@ def savable_options(options: Mapping[str, Any], known: Kinds) -> dict[str, Any]:
             encode(value, {}, known)
             out[name] = value
     return out
-
-
-def read_members(path: str | Path, read: Callable[[str, Mapping[str, bytes]], T]) -> T:
-    """Result of `read` on the members of an archive; its exceptions become an InputError."""
-    try:
-        with open_for_reading(path, MAX_UNPACKED_BYTES) as file:
-            content = unpack_archive(file, str(path), MAX_UNPACKED_BYTES)
-        return read(str(path), content)
-    except FeasidError:
-        raise
-    except CONTENT_ERRORS as error:
-        raise InputError(f"{path} is not a saved fit: {error}", path=str(path)) from error
 
 
 def read_record(
