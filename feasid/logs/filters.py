@@ -110,8 +110,25 @@ def choose_cutoff(positions: Array, rate: float) -> Cutoff:
     `positions` (N, dof): one run, sampled at `rate` [Hz].
     """
     ceiling = HIGHEST_SHARE * rate
-    measured = [_motion_band(q, rate) for q in positions.T]
-    bands = [band for band in measured if band is not None]
+    bands, n = [], len(positions) - 1
+    for steps in np.diff(positions, axis=0).T if n >= SHORTEST else ():
+        frequencies = np.fft.rfftfreq(n, 1.0 / rate)[1:]
+        power = np.abs(np.fft.rfft(steps * np.hanning(n)))[1:] ** 2
+        power = np.convolve(np.pad(power, SMOOTHING // 2, mode="edge"), np.ones(SMOOTHING), "valid")
+        # White noise of positions, whose differences were taken.
+        noise_shape = np.sin(np.pi * frequencies / rate) ** 2
+        high = frequencies > rate / 4
+        floor = float(np.median(power[high] / noise_shape[high]))
+        stands_out = power > SIGNAL_TO_NOISE * floor * noise_shape
+        if not stands_out.any():
+            continue
+        excited = frequencies[stands_out]
+        # Lines of a periodic motion leave gaps; what stands out an octave further is no motion.
+        breaks = np.flatnonzero(excited[1:] > 2 * excited[:-1] + OCTAVE_FROM)
+        last = float(excited[breaks[0]] if breaks.size else excited[-1])
+        share = np.cumsum(np.where(stands_out & (frequencies <= last), power, 0.0))
+        highest = frequencies[int(np.searchsorted(share, POWER * share[-1]))]
+        bands.append((float(highest), last))
     if not bands:
         return Cutoff(min(LOWEST_CUTOFF, ceiling), "no joint moves above its noise")
     motion = max(highest for highest, _ in bands)
@@ -127,31 +144,6 @@ def choose_cutoff(positions: Array, rate: float) -> Cutoff:
     else:
         why = f"{MARGIN:g} times the motion's highest frequency {motion:.3g} Hz"
     return Cutoff(float(f"{frequency:.2g}"), why)  # nobody quotes a cut-off of 16.6667 Hz
-
-
-def _motion_band(position: Array, rate: float) -> tuple[float, float] | None:
-    """Frequency below which the motion lies and where it sinks into the noise [Hz]."""
-    steps = np.diff(position)
-    n = len(steps)
-    if n < SHORTEST:
-        return None
-    frequencies = np.fft.rfftfreq(n, 1.0 / rate)[1:]
-    power = np.abs(np.fft.rfft(steps * np.hanning(n)))[1:] ** 2
-    power = np.convolve(np.pad(power, SMOOTHING // 2, mode="edge"), np.ones(SMOOTHING), "valid")
-    # White noise of positions, whose differences were taken.
-    noise_shape = np.sin(np.pi * frequencies / rate) ** 2
-    high = frequencies > rate / 4
-    floor = float(np.median(power[high] / noise_shape[high]))
-    stands_out = power > SIGNAL_TO_NOISE * floor * noise_shape
-    if not stands_out.any():
-        return None
-    excited = frequencies[stands_out]
-    # Lines of a periodic motion leave gaps; what stands out an octave further is something else.
-    breaks = np.flatnonzero(excited[1:] > 2 * excited[:-1] + OCTAVE_FROM)
-    last = float(excited[breaks[0]] if breaks.size else excited[-1])
-    share = np.cumsum(np.where(stands_out & (frequencies <= last), power, 0.0))
-    highest = frequencies[int(np.searchsorted(share, POWER * share[-1]))]
-    return float(highest), last
 
 
 def smooth_and_differentiate(

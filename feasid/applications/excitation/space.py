@@ -116,10 +116,19 @@ def link_capsules(
     unknown = []
     files = {} if meshes is None else collision_meshes(robot)
     for name, entries in (given or {}).items():
-        out += [
-            _attach_capsule(find_frame(robot, name), *_parse_capsule(name, entry))
-            for entry in entries
-        ]
+        for entry in entries:
+            at = find_frame(robot, name)
+            try:
+                start, end, radius = entry
+                ends = [np.asarray(x, dtype=np.float64) for x in (start, end)]
+                radius = float(radius)
+            except (TypeError, ValueError) as error:
+                text = f"capsules of link {name!r} are (start, end, radius), not {entry!r}"
+                raise InputError(text, link=name) from error
+            if any(x.shape != (3,) for x in ends) or not radius > 0:
+                text = f"a capsule of link {name!r} needs two points and a positive radius, not "
+                raise InputError(f"{text}{entry!r}", link=name)
+            out.append(_attach_capsule(at, ends[0], ends[1], radius))
     for name, shapes in collision_shapes(robot).items():
         if name in frames and name not in (given or {}):
             out += [
@@ -140,23 +149,6 @@ def link_capsules(
             "capsules in capsules="
         )
     return _drop_contained_capsules(out)
-
-
-def _parse_capsule(name: str, entry: Any) -> tuple[Array, Array, float]:
-    try:
-        start, end, radius = entry
-        ends = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
-        size = float(radius)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"capsules of link {name!r} are (start, end, radius), not {entry!r}", link=name
-        ) from error
-    if ends[0].shape != (3,) or ends[1].shape != (3,) or not size > 0:
-        raise InputError(
-            f"a capsule of link {name!r} needs two points and a positive radius, not {entry!r}",
-            link=name,
-        )
-    return ends[0], ends[1], size
 
 
 def _attach_capsule(at: LinkFrame, start: Array, end: Array, radius: float) -> Capsule:

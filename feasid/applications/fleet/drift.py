@@ -95,15 +95,15 @@ def find_drift(
     neighbours = [_drift_of(n, o, o, model)[0] for n, o in others.items() if len(o) > 1]
     alike, odd = dict(logs), list[Note]()
     drift, torques = _drift_of(robot, logs, alike, model)
-    usual = _usual_variance(neighbours, torques)
+    usual = usual_variance(neighbours, torques)
     while note := _find_odd_log(drift, alike, torques, usual):
         odd.append(note)
         del alike[note.values["log"]]
         drift, torques = _drift_of(robot, logs, alike, model)
     rows = [name in alike for name in logs]
     even = replace(drift, names=tuple(alike), changes=drift.changes[rows])
-    usual = _usual_variance(neighbours, torques)  # of the torques without the odd logs
-    stands_out = *_changes_along(even, usual, torques), *odd
+    usual = usual_variance(neighbours, torques)  # of the torques without the odd logs
+    stands_out = *changes_along(even, usual, torques), *odd
     # Friction that differs may be that of another temperature.
     every = join_temperature_notes((n for log in logs.values() for n in log.notes), searched=False)
     warmth = [n for n in every if n.values.get("mean") and stands_out]
@@ -216,18 +216,10 @@ def _change_columns(log: Reduced, beta: Array, model: Robot, torques: Array) -> 
     return out
 
 
-def find_changes(logs: Mapping[str, JointChanges], torques: Array) -> Iterator[tuple[str, Note]]:
-    """Robots and joints of which friction, offset or gain changes from the first log to the last
-    more than between the logs of the other robots; `torques` (dof,): root mean squares.
+def changes_along(one: JointChanges, usual: Array, torques: Array) -> Iterator[Note]:
+    """Notes on joints of which friction, offset or gain changes from a robot's first log to its
+    last beyond variances `usual` (dof, 3); `torques` (dof,): root mean squares.
     """
-    for name, one in logs.items():
-        others = [other for n, other in logs.items() if n != name]
-        for note in _changes_along(one, _usual_variance(others, torques), torques):
-            yield name, note
-
-
-def _changes_along(one: JointChanges, usual: Array, torques: Array) -> Iterator[Note]:
-    """Changes from a robot's first log to its last, beyond those of variances `usual` (dof, 3)."""
     values, deviations = _as_shares(one, torques)
     line = np.arange(len(values)) - 0.5 * (len(values) - 1)
     line *= (len(values) - 1) / (line @ line)
@@ -250,7 +242,7 @@ def _as_shares(one: JointChanges, torques: Array) -> tuple[Array, Array]:
     return np.where(offset, values / shares, np.log(factor)), deviations / shares
 
 
-def _usual_variance(robots: Sequence[JointChanges], torques: Array) -> Array:
+def usual_variance(robots: Sequence[JointChanges], torques: Array) -> Array:
     """Variances of changes by joint and kind, (dof, 3), from log to log of other robots."""
     if not robots:
         return ORDINARY**2

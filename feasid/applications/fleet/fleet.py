@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from feasid.applications.fleet.drift import OFFSETS, describe_change, find_changes
+from feasid.applications.fleet.drift import OFFSETS, changes_along, describe_change, usual_variance
 from feasid.applications.fleet.page import write_page
 from feasid.applications.fleet.type_model import TypeEquations, TypeModel, find_type, type_prior
 from feasid.core.arguments import checked, checked_methods
@@ -358,8 +358,9 @@ def find_standing_out(fits: Mapping[str, Fit]) -> dict[str, list[Note]]:
     # A load in one log changes friction and gains in all.
     alike = {name: f.comparison for name, f in fits.items()
              if f.comparison and all(n.code != "log-differs" for n in out[name])}  # fmt: skip
-    for name, note in find_changes(alike, torques):
-        out[name].append(note)
+    for name, one in alike.items():
+        others = [other for n, other in alike.items() if n != name]
+        out[name] += changes_along(one, usual_variance(others, torques), torques)
     return out
 
 

@@ -269,26 +269,6 @@ def _linearise(runs: Sequence[_SensorRun], errors: Array, load: Array) -> tuple[
     return np.concatenate([offsets, columns, slopes.transpose(1, 2, 0)], axis=2), felt
 
 
-def _channel_weights(runs: Sequence[_SensorRun], residual: Array, unknowns: int) -> Array:
-    """One over the deviation of each channel's errors, as a motion averages them.
-
-    Where a sensor drifts, sums over `BLOCK` vary by more than those of independent rows.
-    """
-    # Sums over the root of their length vary as single rows do where errors are independent.
-    parts = np.split(residual, np.cumsum([len(run.times) for run in runs])[:-1])
-    sums = [
-        np.sum(part[k : k + run.block], axis=0) / np.sqrt(run.block)
-        for run, part in zip(runs, parts, strict=True)
-        for k in range(0, len(part) - run.block + 1, run.block)
-    ]
-    variance = residual.var(axis=0)
-    slow = np.var(sums, axis=0) if len(sums) > 2 else variance
-    # Every channel bears a sixth of the unknowns.
-    variance = np.maximum(variance, slow) * len(residual) / max(len(residual) - unknowns / 6, 1.0)
-    largest = max(float(np.abs(run.channels(run.times)).max()) for run in runs)
-    return np.asarray(1.0 / np.maximum(np.sqrt(variance), max(FINEST * largest, 1e-300)))
-
-
 def _reduce(matrix: Array, felt: Array, weight: Array) -> Array:
     """Triangle of whitened equations, the channels last."""
     rows = np.concatenate([matrix, felt[:, :, None]], axis=2) * weight[:, None]
@@ -309,13 +289,27 @@ def _find_errors(
     free, errors = np.flatnonzero(spread), np.zeros(len(spread))
     load, weight, active = np.zeros(10), np.ones(6), np.r_[:16, 16 + free]
     prior = np.eye(17 + len(spread))[16 + free] / spread[free, None]
+    largest = max(float(np.abs(run.channels(run.times)).max()) for run in runs)
     for _ in range(STEPS):
         matrix, felt = _linearise(runs, errors, load)
         # Unknowns are increments, the prior is of the errors: it pulls back to zero.
         prior[:, -1] = -errors[free] / spread[free]
         rows = np.vstack([_reduce(matrix, felt, weight), prior])
         answer = least_squares_covariance(rows[:, active])[1] @ rows[:, -1]
-        weight = _channel_weights(runs, felt - matrix[:, :, active] @ answer, len(active))
+        residual = felt - matrix[:, :, active] @ answer
+        variance, count = residual.var(axis=0), len(residual)
+        # Sums over the root of their length vary as single rows do where errors are independent,
+        # and by more where a sensor drifts.
+        parts = np.split(residual, np.cumsum([len(run.times) for run in runs])[:-1])
+        sums = [
+            np.sum(part[k : k + run.block], axis=0) / np.sqrt(run.block)
+            for run, part in zip(runs, parts, strict=True)
+            for k in range(0, len(part) - run.block + 1, run.block)
+        ]
+        slow = np.var(sums, axis=0) if len(sums) > 2 else variance
+        # Every channel bears a sixth of the unknowns.
+        variance = np.maximum(variance, slow) * count / max(count - len(active) / 6, 1.0)
+        weight = 1.0 / np.maximum(np.sqrt(variance), max(FINEST * largest, 1e-300))
         change, load = answer[6:16] - load, answer[6:16]
         errors[free] += answer[16:]
         # A longer delay would need samples beyond the ends of a run.

@@ -182,14 +182,6 @@ class SampleChecks:
             self.faults[cause] += number
 
 
-def usable_stretches(usable: Mask, fresh: Mask) -> list[tuple[int, int]]:
-    """Intervals (first, last + 1) of consecutive usable samples."""
-    starts = np.flatnonzero(usable & (fresh | np.r_[True, ~usable[:-1]]))
-    ends = np.flatnonzero(~usable)
-    cuts = np.sort(np.r_[starts, ends, len(usable)])
-    return [(int(a), int(cuts[np.searchsorted(cuts, a, side="right")])) for a in starts]
-
-
 def _runs_from(run: npt.NDArray[np.intp], least: int) -> Mask:
     """Members of runs that grow to this length, as far as they are in the block."""
     out = np.zeros(len(run), dtype=bool)

@@ -202,7 +202,10 @@ class Learner:
                 # What came just before may be as bad, and is no change.
                 self._detector.begin_batch()
             dof, parts = self.robot.dof, []
-            for first, last in buffering.usable_stretches(usable, fresh):
+            starts = np.flatnonzero(usable & (fresh | np.r_[True, ~usable[:-1]]))
+            cuts = np.sort(np.r_[starts, np.flatnonzero(~usable), len(usable)])
+            for first in starts.tolist():  # of consecutive usable samples, up to the next cut
+                last = int(cuts[np.searchsorted(cuts, first, side="right")])
                 if fresh[first]:
                     self.equations.reset()
                     self._grid.reset()

@@ -88,7 +88,15 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
                 continue
             column = raw.layout.column_name(kind, k)
             where = _ColumnPlace(kind, joint, column, raw.t, moved, bool(unsigned))
-            findings += _check_missing_cells(values[:, k], where)
+            bad = np.flatnonzero(~np.isfinite(values[:, k]))
+            if parts := excluded_blocks(bad, ""):
+                text = (
+                    f"has {bad.size} cells without a finite number in {len(parts)} segment(s), "
+                    f"first row {bad[0]}, the longest {max(p.count for p in parts)} rows"
+                )
+                remedy = "nan='drop-segments' leaves them out and splits the run"
+                spans, change = [(p.first, p.last) for p in parts[:20]], {"nan": "drop-segments"}
+                findings.append(where.finding("nan", "error", text, remedy, spans, change))
             if raw.layout.columns[kind]:  # torques of controls: no sensor that sticks or clips
                 findings += _check_column(values[:, k], where, runs)
     return findings + [finding for check in CHECKS for finding in check(raw, robot)]
@@ -221,20 +229,6 @@ def _rows_per_reading(values: Array) -> float:
     if len(together) < max(ENOUGH, TOGETHER * len(any_change)):
         return 1.0
     return float(np.median(np.diff(together)))
-
-
-def _check_missing_cells(values: Array, where: _ColumnPlace) -> list[Finding]:
-    bad = np.flatnonzero(~np.isfinite(values))
-    if not bad.size:
-        return []
-    parts = excluded_blocks(bad, "")
-    text = (
-        f"has {bad.size} cells without a finite number in {len(parts)} segment(s), first row "
-        f"{bad[0]}, the longest {max(p.count for p in parts)} rows"
-    )
-    remedy = "nan='drop-segments' leaves them out and splits the run"
-    spans = [(p.first, p.last) for p in parts[:20]]
-    return [where.finding("nan", "error", text, remedy, spans, {"nan": "drop-segments"})]
 
 
 def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> list[Finding]:

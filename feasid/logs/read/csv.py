@@ -204,8 +204,16 @@ def _read_header(
         notes.append(f"column names are taken from the comment in line {comment[0]}")
         return _Header(comment[0], delimiter, None, names_in_comment, notes)
     lines.go_to_next()
-    units = _units_row(lines, delimiter, len(fields), decimal)
-    if units is not None:
+    # Units stand below the header, if no field there is a number and one is not empty.
+    below, units = _split_fields(lines.peek() or "", delimiter), None
+    texts = [f for f in below if f.strip()]
+    numbers = [_is_number(f, decimal) or bool(COMMA_NUMBER.fullmatch(f)) for f in texts]
+    if (
+        len(below) == len(fields)
+        and not any(numbers)
+        and 0 < max(map(len, texts), default=0) <= LONGEST_NAME
+    ):
+        units = tuple(f.strip("[]() ") for f in below)
         notes.append(f"line {lines.line} holds units: {', '.join(units)}")
         lines.go_to_next()
     return _Header(first, delimiter, units, fields, notes)
@@ -222,20 +230,6 @@ def _is_number(field: str, decimal: str) -> bool:
     if decimal == ",":
         field = field.replace(",", ".")
     return not field or NUMBER.fullmatch(field) is not None
-
-
-def _units_row(lines: _Lines, delimiter: str, count: int, decimal: str) -> tuple[str, ...] | None:
-    """The row below the header, if none of its fields is a number and one is not empty."""
-    text = lines.peek()
-    if text is None or not text.strip():
-        return None
-    fields = _split_fields(text, delimiter)
-    texts = [f for f in fields if f]
-    if len(fields) != count or not texts or max(map(len, texts)) > LONGEST_NAME:
-        return None
-    if any(_is_number(f, decimal) or COMMA_NUMBER.fullmatch(f) for f in texts):
-        return None
-    return tuple(f.strip("[]() ") for f in fields)
 
 
 def _count_fields(

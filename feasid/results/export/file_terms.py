@@ -130,47 +130,36 @@ def find_offsets(model: FittedModel, asked: str | Mapping[str, str] | None) -> t
     `asked`: `offset_origin` of `Fit.write`. Raises InputError: it names a joint that does not
     exist.
     """
-    named = {**asked} if isinstance(asked, Mapping) else {}
+    robot, named = model.robot, {**asked} if isinstance(asked, Mapping) else {}
     if isinstance(asked, str):
-        named = dict.fromkeys(model.robot.joints, asked)
+        named = dict.fromkeys(robot.joints, asked)
     for joint in named:
-        if joint not in model.robot.joints:
-            names = ", ".join(model.robot.joints) + did_you_mean(joint, model.robot.joints)
+        if joint not in robot.joints:
+            names = ", ".join(robot.joints) + did_you_mean(joint, robot.joints)
             text = f"offset_origin: {joint!r} is not one of {names}"
             raise InputError(text, option="offset_origin")
-    values = joint_values(model.robot, model.robot.values)["fo"]
-    resting = {} if asked is not None or not values.any() else _torques_at_rest(model, values)
+    values = joint_values(robot, robot.values)["fo"]
+    torques: list[list[float]] = [[] for _ in robot.joints]
+    if asked is None and values.any() and robot.is_tree and robot.dof == len(robot.joints):
+        bodies = robot.without_joint_terms()
+        for _, run in prepare_runs(model, model.logs):
+            still = np.flatnonzero((np.abs(run.dq) < REST_SPEED).all(axis=1))
+            zero = np.zeros((len(still), robot.dof))
+            load = inverse_dynamics(bodies, run.q[still], zero, zero)
+            for j, value in enumerate(values):
+                free = np.abs(load[:, j]) < UNLOADED * abs(value)
+                torques[j] += run.tau[still[free], j].tolist()
     out = []
-    for joint, value in zip(model.robot.joints, values, strict=True):
+    for joint, value, rest in zip(robot.joints, values, torques, strict=True):
         if not value:
             continue
         origin, reason = named.get(joint, "sensor"), "as asked" if joint in named else ""
-        if not reason and joint in resting:
-            torque = resting[joint]
+        if not reason and len(rest) >= REST_SAMPLES:
+            torque = float(np.median(rest))
             origin = "sensor" if abs(torque) > PRESENT * abs(value) else "joint"
             reason = f"at rest without load its torque is {torque:.3g}"
         out.append(Offset(joint, float(value), origin, reason))
     return tuple(out)
-
-
-def _torques_at_rest(model: FittedModel, offsets: Array) -> dict[str, float]:
-    """Median torque of joints where the whole robot rests and they carry little load."""
-    robot = model.robot
-    if not robot.is_tree or robot.dof != len(robot.joints):
-        return {}
-    bodies = robot.without_joint_terms()
-    torques: list[list[float]] = [[] for _ in robot.joints]
-    for _, run in prepare_runs(model, model.logs):
-        still = np.flatnonzero((np.abs(run.dq) < REST_SPEED).all(axis=1))
-        if len(still) == 0:
-            continue
-        zero = np.zeros((len(still), robot.dof))
-        load = inverse_dynamics(bodies, run.q[still], zero, zero)
-        for j, offset in enumerate(offsets):
-            free = np.abs(load[:, j]) < UNLOADED * abs(offset)
-            torques[j] += run.tau[still[free], j].tolist()
-    pairs = zip(robot.joints, torques, strict=True)
-    return {joint: float(np.median(x)) for joint, x in pairs if len(x) >= REST_SAMPLES}
 
 
 def describe_offsets(offsets: Sequence[Offset], held: bool) -> list[str]:

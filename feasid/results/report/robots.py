@@ -116,32 +116,24 @@ def semi_axes(mass: float, inertia: Array) -> tuple[Array, Array]:
     return (5 * values / mass if mass > 0 else np.zeros(3)), vectors
 
 
-def bounding_ball(views: Sequence[Mapping[str, Any]]) -> tuple[Array, float]:
-    """Centre and radius [m] of a ball that holds the robots, those with impossible bodies aside.
-
-    Bodies of least squares may be as large as a house, as placeholders in files may: bodies `LARGE`
-    times as large as half of the others do not count.
-    """
-    shown = [view for view in views if not view["impossible"]] or views
-    points = [np.reshape(view["links"], (-1, 3)) for view in shown]
-    bodies = [(body["centre"], np.asarray(body["axes"])) for v in shown for body in v["bodies"]]
-    sizes = [float(np.linalg.norm(axes, axis=1).max()) for _, axes in bodies]
-    for (centre, axes), size in zip(bodies, sizes, strict=True):
-        if size <= LARGE * np.median(sizes):
-            points += [centre + axes, centre - axes]
-    every = np.concatenate(points)
-    centre = (every.min(axis=0) + every.max(axis=0)) / 2
-    return centre, max(float(np.linalg.norm(every - centre, axis=1).max()), 1e-3)
-
-
 def robot_drawings(views: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Each robot as shapes of an SVG, seen from `AZIMUTH` and `ELEVATION`.
 
     A shape has coordinates in space, in units of the picture, which the page's script rotates, and
     coordinates of its projection: the outline of an ellipsoid is an ellipse.
     """
-    centre, radius = bounding_ball(views)
-    scale = 0.95 * HALF_WIDTH / radius
+    # A ball holds the robots, those with impossible bodies aside. Bodies of least squares may be as
+    # large as a house, as placeholders in files may: they do not count.
+    shown = [view for view in views if not view["impossible"]] or views
+    points = [np.reshape(view["links"], (-1, 3)) for view in shown]
+    solids = [(body["centre"], np.asarray(body["axes"])) for v in shown for body in v["bodies"]]
+    sizes = [float(np.linalg.norm(axes, axis=1).max()) for _, axes in solids]
+    for (place, axes), size in zip(solids, sizes, strict=True):
+        if size <= LARGE * np.median(sizes):
+            points += [place + axes, place - axes]
+    every = np.concatenate(points)
+    centre = (every.min(axis=0) + every.max(axis=0)) / 2
+    scale = 0.95 * HALF_WIDTH / max(float(np.linalg.norm(every - centre, axis=1).max()), 1e-3)
     s, c, t, d = np.sin(AZIMUTH), np.cos(AZIMUTH), np.sin(ELEVATION), np.cos(ELEVATION)
     # Rows: right and down on paper, and towards the reader.
     camera = np.array([[-s, c, 0], [t * c, t * s, -d], [d * c, d * s, t]])
