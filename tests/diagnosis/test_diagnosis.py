@@ -215,28 +215,16 @@ SHORT = {
 }
 
 
-def named(found, code, names):
-    own = [f for f in found if f.code == code]
-    assert own, code
-    text = "\n".join(map(str, own))
-    for name in names:
-        assert name in text
-
-
-@pytest.mark.parametrize("row", TABLE)
+@pytest.mark.parametrize(
+    "row", [*TABLE, *SHORT, *(pytest.param(row, marks=pytest.mark.slow) for row in DYNAMICS)]
+)
 def test_fault_table(row):
     df, _ = faults.clean("simulated")
-    break_it, code, names = TABLE[row]
-    named(columns(break_it(df), df.attrs["robot"]), code, names)
-
-
-@pytest.mark.parametrize(
-    "row", [*SHORT, *(pytest.param(row, marks=pytest.mark.slow) for row in DYNAMICS)]
-)
-def test_fault_table_of_fits(row):
-    df, _ = faults.clean("simulated")
-    break_it, code, names = {**SHORT, **DYNAMICS}[row]
-    named(feasid.diagnose(break_it(df), df.attrs["robot"]), code, names)
+    break_it, code, words = {**TABLE, **SHORT, **DYNAMICS}[row]
+    findings = (columns if row in TABLE else feasid.diagnose)(break_it(df), df.attrs["robot"])
+    text = "\n".join(str(f) for f in findings if f.code == code)
+    assert text, code
+    assert all(word in text for word in words), text
 
 
 @pytest.mark.slow

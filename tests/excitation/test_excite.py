@@ -371,12 +371,8 @@ def test_interruption_returns_the_best_so_far(arm, monkeypatch):
 
 
 def test_interruption_before_any_motion_is_passed_on(arm, monkeypatch):
-    from feasid.applications.excitation import search
-
-    def stop(*a, **k):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(search, "minimize", stop)
+    stop = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr("feasid.applications.excitation.search.minimize", stop)
     with pytest.raises(KeyboardInterrupt):
         feasid.excite(arm, 6.0, acceleration=12.0)
 
@@ -398,12 +394,10 @@ def test_an_optimiser_of_the_caller_gets_gradients_and_its_motion_is_certified(a
     rng = np.random.default_rng(0)
     direction, step = rng.standard_normal(problem.size), 1e-6
     ends = [problem.start + sign * step * direction for sign in (1, -1)]
-    slope = (problem.objective(ends[0]) - problem.objective(ends[1])) / (2 * step)
-    assert slope == pytest.approx(problem.gradient(problem.start) @ direction, rel=1e-6)
-    slope = (problem.barrier(ends[0], 1.0, 0.1)[0] - problem.barrier(ends[1], 1.0, 0.1)[0]) / (
-        2 * step
-    )
-    assert slope == pytest.approx(problem.barrier(problem.start, 1.0, 0.1)[1] @ direction, rel=1e-6)
+    gradients = problem.gradient(problem.start), problem.barrier(problem.start, 1.0, 0.1)[1]
+    a, b = ([problem.objective(z), problem.barrier(z, 1.0, 0.1)[0]] for z in ends)
+    for slope, gradient in zip(np.subtract(a, b) / (2 * step), gradients, strict=True):
+        assert slope == pytest.approx(gradient @ direction, rel=1e-6)
     assert min(m.slack for m in problem.margins(100 * problem.start)) < 0
     assert min(m.slack for m in problem.margins(0 * problem.start)) > 0
 

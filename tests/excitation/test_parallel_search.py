@@ -62,12 +62,13 @@ def test_searches_differ_and_the_best_comes_first(robot, monkeypatch):
     assert len(found.candidates) == sum(len(one.candidates) for one in results)
 
 
-def test_a_dead_process_loses_only_its_own_lane(robot, monkeypatch):
-    def dying(job):
-        pipe = subprocess.PIPE
-        return subprocess.Popen([sys.executable, "-c", "pass"], stdin=pipe, stdout=pipe)
+def python(code):
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe)
 
-    monkeypatch.setattr(parallel_search, "start_worker", dying)
+
+def test_a_dead_process_loses_only_its_own_lane(robot, monkeypatch):
+    monkeypatch.setattr(parallel_search, "start_worker", lambda job: python("pass"))
     motion = feasid.excite(robot, 5.0, workers=2, **FAST)
     assert motion.certificate.limits_hold
     assert "1 of 2 processes died or did not end: what they found is lost" in motion.notes
@@ -75,19 +76,12 @@ def test_a_dead_process_loses_only_its_own_lane(robot, monkeypatch):
 
 @pytest.mark.slow
 def test_a_process_that_does_not_end_is_given_up(robot, monkeypatch):
-    born = []
-
-    def hanging(job):
-        pipe = subprocess.PIPE
-        command = [sys.executable, "-c", "import time; time.sleep(600)"]
-        born.append(subprocess.Popen(command, stdin=pipe, stdout=pipe))
-        return born[0]
-
-    monkeypatch.setattr(parallel_search, "start_worker", hanging)
+    process = python("import time; time.sleep(600)")
+    monkeypatch.setattr(parallel_search, "start_worker", lambda job: process)
     monkeypatch.setattr(parallel_search, "PROCESS_GRACE", -299.0)
     motion = feasid.excite(robot, 5.0, workers=2, **FAST)
     assert any("did not end" in note for note in motion.notes)
-    assert born[0].poll() is not None
+    assert process.poll() is not None
 
 
 def test_interruption_ends_all_processes(robot, monkeypatch):

@@ -147,17 +147,21 @@ def test_other_float_dtypes_are_cast(dtype):
     )
 
 
-def test_units_are_declared_once():
+def test_units_are_those_of_a_kind_or_of_a_single_column():
     df = log()
     want = prepare(df, arm()).runs[0]
-    degrees = df.assign(
-        q_shoulder=np.rad2deg(df.q_shoulder), q_elbow=np.rad2deg(df.q_elbow), t=df.t * 1e3
-    )
-    got = prepare(degrees, arm(), units={"q": "deg", "t": "ms"}).runs[0]
-    np.testing.assert_allclose(got.q, want.q, atol=1e-12)
-    np.testing.assert_allclose(got.ddq, want.ddq, atol=1e-9)
+    odd = df.assign(q_elbow=np.rad2deg(df.q_elbow), tau_shoulder=-df.tau_shoulder)
+    degrees = df.assign(q_shoulder=np.rad2deg(df.q_shoulder), q_elbow=odd.q_elbow, t=df.t * 1e3)
+    single = {"q_elbow": "deg", "tau_shoulder": -1}
+    for other, units in ((degrees, {"q": "deg", "t": "ms"}), (odd, single)):
+        got = prepare(other, arm(), units=units).runs[0]
+        np.testing.assert_allclose(got.q, want.q, atol=1e-12)
+        np.testing.assert_allclose(got.ddq, want.ddq, atol=1e-9)
+        np.testing.assert_allclose(got.tau, want.tau, atol=1e-12)
     with pytest.raises(LogError, match=r"unknown unit 'dge'.*did you mean 'deg'"):
         prepare(df, arm(), units={"q": "dge"})
+    with pytest.raises(LogError, match=r"did you mean 'q_elbow'"):
+        prepare(df, arm(), units={"q_elbwo": "deg"})
 
 
 def test_time_may_be_the_index_or_the_rate():
@@ -341,17 +345,6 @@ def test_the_frame_is_not_changed():
     before = df.copy(deep=True)
     prepare(df, arm(), units={"q": "deg"}, offsets={"elbow": 1.0})
     pd.testing.assert_frame_equal(df, before)
-
-
-def test_units_of_a_single_column():
-    df = log()
-    want = prepare(df, arm()).runs[0]
-    odd = df.assign(q_elbow=np.rad2deg(df.q_elbow), tau_shoulder=-df.tau_shoulder)
-    got = prepare(odd, arm(), units={"q_elbow": "deg", "tau_shoulder": -1}).runs[0]
-    np.testing.assert_allclose(got.q, want.q, atol=1e-12)
-    np.testing.assert_allclose(got.tau, want.tau, atol=1e-12)
-    with pytest.raises(LogError, match=r"did you mean 'q_elbow'"):
-        prepare(df, arm(), units={"q_elbwo": "deg"})
 
 
 @pytest.mark.parametrize("samples", [3, -2, 2.5])

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from arms import panda
+from logs import waves
 from valkyrie import AdaptiveControl
 
 import feasid
@@ -27,11 +28,8 @@ def log(samples, seed=0):
     truth = np.where(np.isnan(model.values), 0.3, model.values)
     truth[model.inertial_columns] *= 1.3
     t = np.arange(samples) / RATE
-    w, phase = 2 * np.pi * rng.uniform(0.1, 0.7, (2, 3, model.dof))
-    a = rng.uniform(0.1, 0.5, (3, model.dof))
-    angle = t[:, None, None] * w + phase
-    q = (a * np.sin(angle)).sum(axis=1)
-    dq, ddq = (a * w * np.cos(angle)).sum(axis=1), -(a * w**2 * np.sin(angle)).sum(axis=1)
+    rates, shares = 2 * np.pi * rng.uniform(0.1, 0.7, 6), rng.uniform(-0.4, 0.4, (2, 6, model.dof))
+    q, dq, ddq = waves(t, rates, *shares)
     tau = feasid.inverse_dynamics(model, q, dq, ddq, parameters=truth)
     truth[model.inertial_columns[-1]] += feasid.robot.inertia.from_mass_com_inertia(
         3.0, [0.0, 0.0, 0.1], 0.01 * np.eye(3)
