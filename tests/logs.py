@@ -24,6 +24,12 @@ def log_frame(t, joints, **signals):
     return pd.DataFrame({"t": t, **columns})
 
 
+def write_log(folder, text, name="log.csv"):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
 def simulate(robot, delta, seed, samples=2000, noise=0.0):
     """A log with measured derivatives, so that nothing is filtered."""
     rng = np.random.default_rng(seed)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from logs import write_log
 from pinned import assert_pinned
 from scipy.io import savemat
 
@@ -12,12 +13,6 @@ from feasid.logs.table import standard_table
 
 HEAD = "# made by hand\n\nt,q_1\n"
 """A comment, a blank line and the header: data begin in line 4."""
-
-
-def read(tmp_path, text, **options):
-    path = tmp_path / "log.csv"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_log(path, **options)
 
 
 GOOD = "t,q_1,tau_1\n0,0.1,1\n0.1,0.25,-2e-3\n0.2,0.3,1.5\n"
@@ -71,10 +66,9 @@ def test_tables_and_arrays_are_read_or_refused_in_these_words(tmp_path):
     """The table is `tests/data/pinned/read.json`."""
     results = {}
     for text in TEXTS:
-        content = text if isinstance(text, bytes) else text.encode()
-        (tmp_path / "log.csv").write_bytes(content)
-        results[str(text)] = told(tmp_path / "log.csv")
-        results[f"{text} (whole rows)"] = told(tmp_path / "log.csv", allow_truncated=True)
+        path = write_log(tmp_path, text)
+        results[str(text)] = told(path)
+        results[f"{text} (whole rows)"] = told(path, allow_truncated=True)
     for name, arrays in ARRAYS.items():
         savemat(tmp_path / "log.mat", arrays)
         results[f"{name} (mat)"] = told(tmp_path / "log.mat")
@@ -85,7 +79,7 @@ def test_tables_and_arrays_are_read_or_refused_in_these_words(tmp_path):
 
 
 def test_units_that_nobody_knows_stay_in_the_header_until_the_joints_are_known(tmp_path):
-    found = read(tmp_path, "t,q_1,x\ns,furlong,-\n0,1,2\n")
+    found = read_log(write_log(tmp_path, "t,q_1,x\ns,furlong,-\n0,1,2\n"))
     assert list(found.columns) == ["t", "q_1 [furlong]", "x"]
     table = standard_table(found, ["elbow"])
     note = table.attrs["notes"][-1]
@@ -96,10 +90,10 @@ def test_units_that_nobody_knows_stay_in_the_header_until_the_joints_are_known(t
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_rows_of_a_single_character_are_rows_and_blank_ones_are_none(tmp_path, end):
-    found = read(tmp_path, f"x{end}1{end}{end}2{end}")
+    found = read_log(write_log(tmp_path, f"x{end}1{end}{end}2{end}"))
     assert found["x"].tolist() == [1, 2]
     with pytest.raises(LogError, match="a header but no data rows"):
-        read(tmp_path, f"x{end}{end}{end}")
+        read_log(write_log(tmp_path, f"x{end}{end}{end}"))
 
 
 def test_steps_of_whole_units_that_wander_are_uneven():

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from logs import arm_log
+from logs import arm_log, write_log
 from robots import ARM
 
 import feasid
@@ -26,12 +26,6 @@ def case():
     return arm_log(1, samples=300, noise=0.02)
 
 
-def csv(folder, text):
-    path = folder / "log.csv"
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return read_log(path)
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -46,11 +40,11 @@ def csv(folder, text):
 )
 def test_files_with_odd_lines_are_refused_with_their_reason(tmp_path, text, words):
     with pytest.raises(LogError, match=words):
-        csv(tmp_path, text)
+        read_log(write_log(tmp_path, text))
 
 
 def test_what_excel_writes_is_read(tmp_path):
-    df = csv(tmp_path, "sep=;\nt;q_1;;\n0;1;;\n1;2;;\n")
+    df = read_log(write_log(tmp_path, "sep=;\nt;q_1;;\n0;1;;\n1;2;;\n"))
     assert list(df.columns) == ["t", "q_1"]
     assert df["q_1"].tolist() == [1, 2]
     assert any("sep=;" in n for n in df.attrs["notes"])
@@ -62,7 +56,7 @@ def test_an_unknown_unit_is_not_taken_for_si(tmp_path, case):
     names = ",".join(log.columns)
     units = ",".join("furlong" if c == "q_slide" else "-" for c in log.columns)
     rows = log.to_csv(index=False).split("\n", 1)[1]
-    df = csv(tmp_path, f"{names}\n{units}\n{rows}")
+    df = read_log(write_log(tmp_path, f"{names}\n{units}\n{rows}"))
     with pytest.raises(LogError, match=r"'q_slide' is in 'furlong'.*units=\{'q_slide': ...\}"):
         prepare(df, robot)
     said = prepare(df, robot, units={"q_slide": 201.168})
@@ -75,11 +69,11 @@ def test_an_unknown_unit_is_not_taken_for_si(tmp_path, case):
 def test_integers_of_hundreds_of_digits(tmp_path, case, cell):
     robot, _ = case
     with pytest.raises(LogError, match=r"'q_1' has .*(too large|is no number)"):
-        csv(tmp_path, f"t,q_1\n0,{cell}\n1,2\n")
+        read_log(write_log(tmp_path, f"t,q_1\n0,{cell}\n1,2\n"))
     names = case[1].columns  # whole columns: older pandas takes them for text, and so do we
     rows = "\n".join(",".join([cell] * len(names)) for _ in range(9))
     with pytest.raises(LogError, match=r"too large for a number|is no number|are not numbers"):
-        prepare(csv(tmp_path, f"{','.join(names)}\n{rows}\n"), robot)
+        prepare(read_log(write_log(tmp_path, f"{','.join(names)}\n{rows}\n")), robot)
     with pytest.raises(LogError, match="too large"):
         prepare(pd.DataFrame({c: [10**400] * 9 for c in case[1].columns}, dtype=object), robot)
 

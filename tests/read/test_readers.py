@@ -13,18 +13,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from logs import write_log
 
 from feasid.core.errors import FeasidError, InputError, LimitError, LogError, SecurityError
 from feasid.logs.read.csv import read_csv
 from feasid.logs.read.formats import read_log
 
 GOOD = "t,q_1,tau_1\n0,0.1,1\n0.1,0.25,-2e-3\n0.2,0.3,1.5\n"
-
-
-def write(tmp_path, text, name="log.csv"):
-    path = tmp_path / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
 
 
 def test_reads_a_plain_csv_exactly(tmp_path):
@@ -61,25 +56,25 @@ def test_reads_a_plain_csv_exactly(tmp_path):
 )
 def test_equal_tables_in_other_dress(tmp_path, text):
     want = pd.DataFrame({"t": [0, 0.1, 0.2], "q_1": [0.1, 0.25, 0.3], "tau_1": [1, -2e-3, 1.5]})
-    pd.testing.assert_frame_equal(read_log(write(tmp_path, text)), want, check_like=False)
+    pd.testing.assert_frame_equal(read_log(write_log(tmp_path, text)), want, check_like=False)
 
 
 def test_decimal_commas(tmp_path):
     text = GOOD.replace(",", ";").replace(".", ",")
-    path = write(tmp_path, text)
+    path = write_log(tmp_path, text)
     assert read_log(path, decimal=",")["q_1"].tolist() == [0.1, 0.25, 0.3]
     found = read_log(path)
     assert found["q_1"].tolist() == [0.1, 0.25, 0.3]
     assert any("decimal commas" in note for note in found.attrs["notes"])
     with pytest.raises(LogError, match=r"decimal=','"):
         read_log(path, decimal=".")
-    mixed = write(tmp_path, text.replace("0,25", "0.25"), "mixed.csv")
+    mixed = write_log(tmp_path, text.replace("0,25", "0.25"), "mixed.csv")
     with pytest.raises(LogError, match="no number"):
         read_log(mixed)
 
 
 def test_an_index_that_pandas_wrote_needs_no_name(tmp_path):
-    want = read_log(write(tmp_path, GOOD))
+    want = read_log(write_log(tmp_path, GOOD))
     path = tmp_path / "indexed.csv"
     want.to_csv(path)
     found = read_log(path)
@@ -90,15 +85,16 @@ def test_an_index_that_pandas_wrote_needs_no_name(tmp_path):
 
 
 def test_utf16_and_gzip(tmp_path):
-    want = read_log(write(tmp_path, GOOD))
-    pd.testing.assert_frame_equal(read_log(write(tmp_path, GOOD.encode("utf-16"), "u.csv")), want)
-    path = write(tmp_path, gzip.compress(GOOD.encode()), "z.csv.gz")
+    want = read_log(write_log(tmp_path, GOOD))
+    path = write_log(tmp_path, GOOD.encode("utf-16"), "u.csv")
+    pd.testing.assert_frame_equal(read_log(path), want)
+    path = write_log(tmp_path, gzip.compress(GOOD.encode()), "z.csv.gz")
     pd.testing.assert_frame_equal(read_log(path), want)
 
 
 def test_units_row_is_applied_and_said(tmp_path):
     text = GOOD.replace("tau_1\n", "tau_1\n[ms],[deg],[N*m]\n")
-    df = read_log(write(tmp_path, text))
+    df = read_log(write_log(tmp_path, text))
     np.testing.assert_allclose(df["t"], [0, 1e-4, 2e-4])
     np.testing.assert_allclose(df["q_1"], np.deg2rad([0.1, 0.25, 0.3]))
     assert "line 2 holds units" in df.attrs["notes"][0]
@@ -107,7 +103,7 @@ def test_units_row_is_applied_and_said(tmp_path):
 
 def test_text_columns_beside_the_numbers_are_kept(tmp_path):
     text = "t,q_1,state\n0,1,idle\n1,2,moving\n"
-    assert read_log(write(tmp_path, text))["state"].tolist() == ["idle", "moving"]
+    assert read_log(write_log(tmp_path, text))["state"].tolist() == ["idle", "moving"]
 
 
 BROKEN = {
@@ -138,7 +134,7 @@ BROKEN = {
 @pytest.mark.parametrize("fault", BROKEN)
 def test_broken_csv_is_refused_by_name(tmp_path, fault):
     text, names = BROKEN[fault]
-    path = write(tmp_path, text)
+    path = write_log(tmp_path, text)
     with pytest.raises(LogError) as caught:
         read_log(path)
     for name in [*names, str(path)]:
@@ -147,7 +143,7 @@ def test_broken_csv_is_refused_by_name(tmp_path, fault):
 
 def test_text_of_a_western_windows_is_read_and_said(tmp_path):
     text = "t;q_1 [\xb0];tau_1 [Nm];Z\xe4hler\n0;90,5;1;7\n0,1;45;2;8\n"
-    path = write(tmp_path, text.encode("latin-1"))
+    path = write_log(tmp_path, text.encode("latin-1"))
     df = read_log(path)
     assert list(df.columns) == ["t", "q_1", "tau_1", "Z\xe4hler"]
     np.testing.assert_allclose(df["q_1"], np.deg2rad([90.5, 45.0]))
@@ -155,29 +151,29 @@ def test_text_of_a_western_windows_is_read_and_said(tmp_path):
 
 
 def test_a_cut_last_line_may_be_dropped(tmp_path):
-    path = write(tmp_path, GOOD + "0.3,0.")
+    path = write_log(tmp_path, GOOD + "0.3,0.")
     df = read_log(path, allow_truncated=True)
     assert len(df) == 3
     assert "line 5, the last, is cut off" in df.attrs["notes"][0]
 
 
 def test_missing_file_names_the_nearest(tmp_path):
-    write(tmp_path, GOOD, "measurement.csv")
+    write_log(tmp_path, GOOD, "measurement.csv")
     with pytest.raises(InputError, match=r"did you mean 'measurement.csv'"):
         read_log(tmp_path / "mesurement.csv")
     with pytest.raises(InputError, match="folder"):
         read_log(tmp_path)
     with pytest.raises(InputError, match=r"no reader for '.xlsx' .*\.csv .*\.parquet "):
-        read_log(write(tmp_path, GOOD, "log.xlsx"))
+        read_log(write_log(tmp_path, GOOD, "log.xlsx"))
 
 
 def test_several_files_become_runs(tmp_path):
-    write(tmp_path, GOOD, "a.csv")
-    write(tmp_path, GOOD, "b.csv")
+    write_log(tmp_path, GOOD, "a.csv")
+    write_log(tmp_path, GOOD, "b.csv")
     df = read_log([tmp_path / "b.csv", tmp_path / "a.csv"])
     assert df["run"].tolist() == ["b"] * 3 + ["a"] * 3
     assert read_log(str(tmp_path / "*.csv"))["run"].tolist() == ["a"] * 3 + ["b"] * 3
-    write(tmp_path, GOOD.replace("q_1", "q_2"), "c.csv")
+    write_log(tmp_path, GOOD.replace("q_1", "q_2"), "c.csv")
     with pytest.raises(LogError, match=r"different columns.*q_1"):
         read_log(str(tmp_path / "?.csv"))
     with pytest.raises(InputError, match="no file matches"):
@@ -193,7 +189,7 @@ def test_parquet(tmp_path):
     content = path.read_bytes()
     for damaged in (content[:-6], content[: len(content) // 2], b"PAR1" + b"\0" * 20):
         with pytest.raises(LogError, match=r"damaged.parquet: damaged"):
-            read_log(write(tmp_path, damaged, "damaged.parquet"))
+            read_log(write_log(tmp_path, damaged, "damaged.parquet"))
     with pytest.raises(LimitError, match="limit"):
         read_log(path, max_bytes=10)
 
@@ -244,12 +240,12 @@ def test_object_arrays_and_pickles_are_never_opened(tmp_path):
         read_log(path)
     for name in ("log.pkl", "log.npy", "log.joblib"):
         with pytest.raises(SecurityError, match="can hold code"):
-            read_log(write(tmp_path, b"\x80\x04.", name))
+            read_log(write_log(tmp_path, b"\x80\x04.", name))
     assert not trap.exists()
 
 
 def test_bombs_are_refused(tmp_path):
-    path = write(tmp_path, gzip.compress(b"t,q_1\n" + b"0,0\n" * 10_000_000), "bomb.csv.gz")
+    path = write_log(tmp_path, gzip.compress(b"t,q_1\n" + b"0,0\n" * 10_000_000), "bomb.csv.gz")
     with pytest.raises(LimitError, match="expands"):
         read_log(path)
     with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -299,5 +295,5 @@ def test_an_index_of_time_comes_back_as_a_column(tmp_path):
 
 
 def test_units_of_a_text_column_convert_nothing(tmp_path):
-    df = read_log(write(tmp_path, "t,state\n[ms],[deg]\n0,a\n1,b\n"))
+    df = read_log(write_log(tmp_path, "t,state\n[ms],[deg]\n0,a\n1,b\n"))
     assert df["state"].tolist() == ["a", "b"]
