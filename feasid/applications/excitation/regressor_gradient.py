@@ -87,26 +87,6 @@ class NodeTopology:
     position: tuple[Array, ...]  #: Shape (3, 1, n): see `rotation`.
     screw: Array  #: Shape (6, 1, n): axes in the nodes' own frames.
 
-    @classmethod
-    def from_nodes(cls, tree: tuple[Node, ...]) -> NodeTopology:
-        """Collect nodes that a joint of one degree of freedom moves each."""
-        path = np.eye(len(tree))
-        screws = []
-        for i, node in enumerate(tree):
-            if node.parent >= 0:
-                path[:, i] += path[:, node.parent]
-            assert node.screw is not None
-            screws.append(node.screw)
-        return cls(
-            tuple(node.parent for node in tree),
-            np.array([node.rows[-1] for node in tree], dtype=np.intp),
-            path,
-            np.array([s.rate for s in screws]),
-            tuple(np.stack([s.rotation[m].T for s in screws], -1)[:, :, None] for m in range(3)),
-            tuple(np.stack([s.position[m] for s in screws], -1)[:, None] for m in range(4)),
-            np.stack([node.motion[:, 0] for node in tree], -1)[:, None],
-        )
-
     def sum_by_joint(self, x: Array) -> Array:
         """Sums over the nodes that a joint moves, bodies and rotors: (n, ...) to (dof, ...)."""
         bodies = len(np.unique(self.rows))
@@ -325,7 +305,21 @@ class MotionRegressor:
     @cached_property
     def topology(self) -> NodeTopology:
         """Tree of the bodies."""
-        return NodeTopology.from_nodes(self.tree)
+        path, screws = np.eye(len(self.tree)), []
+        for i, node in enumerate(self.tree):
+            if node.parent >= 0:
+                path[:, i] += path[:, node.parent]
+            assert node.screw is not None
+            screws.append(node.screw)
+        return NodeTopology(
+            tuple(node.parent for node in self.tree),
+            np.array([node.rows[-1] for node in self.tree], dtype=np.intp),
+            path,
+            np.array([s.rate for s in screws]),
+            tuple(np.stack([s.rotation[m].T for s in screws], -1)[:, :, None] for m in range(3)),
+            tuple(np.stack([s.position[m] for s in screws], -1)[:, None] for m in range(4)),
+            np.stack([node.motion[:, 0] for node in self.tree], -1)[:, None],
+        )
 
     @cached_property
     def drives(self) -> DriveColumns:

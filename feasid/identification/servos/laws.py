@@ -8,7 +8,7 @@ does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -118,7 +118,17 @@ class GainProblem:
             shared = self._with_share(fit) if "weight" in (terms or ()) else None
             return shared or fit, []
         tried = [best]
-        while trials := [*self._further(best)]:
+        # The integral at the start is that of a single run.
+        single = len(self.data[0].stretches) == 1
+        offers = ("rate", "gravity", "integral") if single else ("rate", "gravity")
+        while True:
+            carried = best.law.share or "gravity" in best.law.terms
+            rest = [
+                x for x in offers if x not in best.law.terms and not (x == "gravity" and carried)
+            ]
+            trials = [self.fit(replace(best.law, terms=(*best.law.terms, x)), best) for x in rest]
+            if not carried and (shared := self._with_share(best)) is not None:
+                trials.append(shared)
             tried += trials
             gains = {k: best.score - x.score for k, x in enumerate(trials)}
             least = {k: NATS * (x.coefficients - best.coefficients) for k, x in enumerate(trials)}
@@ -131,17 +141,6 @@ class GainProblem:
                 less = self.fit(replace(best.law, terms=names), best)
                 best = less if less.score < best.score + NATS * self.base.robot.dof else best
         return best, tried
-
-    def _further(self, best: LawFit) -> Iterator[LawFit]:
-        offered = ["rate", "gravity"]
-        if len(self.data[0].stretches) == 1:  # the integral at the start is that of a single run
-            offered.append("integral")
-        carried = best.law.share or "gravity" in best.law.terms
-        for term in offered:
-            if term not in best.law.terms and not (term == "gravity" and carried):
-                yield self.fit(replace(best.law, terms=(*best.law.terms, term)), best)
-        if not carried and (shared := self._with_share(best)) is not None:
-            yield shared
 
     def _with_share(self, plain: LawFit) -> LawFit | None:
         """The fit whose servos carry the likeliest share of the weight; None where they do not."""

@@ -271,8 +271,23 @@ class HamiltonianChains:
         before = self.value + 0.5 * np.sum(momentum**2, axis=1)
         at, gradient, value = self.at, self.gradient, self.value
         alive = np.ones(len(at), dtype=bool)
+        normals, constants = self.density.reflecting_constraints
+        lengths = np.linalg.norm(self.root.T @ normals, axis=0)
         for _ in range(steps):
-            at, momentum = self._move_with_reflection(at, momentum - 0.5 * step * gradient, step)
+            momentum = momentum - 0.5 * step * gradient
+            at = at + step * momentum @ self.root.T
+            if len(constants):
+                # Beyond a wall the step is reflected, which can be reversed.
+                mirrored = np.where(self.density.nonnegative, np.abs(at), at)
+                distances = (mirrored @ normals + constants) / lengths
+                worst = np.argmin(distances, axis=1)
+                beyond = np.flatnonzero(distances[np.arange(len(at)), worst] <= 0)
+                sides = np.where(self.density.nonnegative & (at[beyond] < 0), -1.0, 1.0)
+                normal = (sides * normals[:, worst[beyond]].T) @ self.root
+                normal /= np.linalg.norm(normal, axis=1)[:, None]
+                along = np.sum(momentum[beyond] * normal, axis=1)[:, None]
+                momentum[beyond] -= 2.0 * along * normal
+                at[beyond] += step * momentum[beyond] @ self.root.T
             value, gradient = self._evaluate(at)
             # A path that leaves the set is refused as a whole, wherever it ends.
             alive &= np.isfinite(value)
@@ -284,26 +299,6 @@ class HamiltonianChains:
         self.gradient = np.where(accepted[:, None], gradient, self.gradient)
         self.value = np.where(accepted, value, self.value)
         return float(chance.mean())
-
-    def _move_with_reflection(self, at: Array, momentum: Array, step: float) -> tuple[Array, Array]:
-        """The end of a step; beyond a wall the step is reflected, which can be reversed."""
-        normals, constants = self.density.reflecting_constraints
-        at = at + step * momentum @ self.root.T
-        if not len(constants):
-            return at, momentum
-        along = self.root.T @ normals
-        mirrored = np.where(self.density.nonnegative, np.abs(at), at)
-        distances = (mirrored @ normals + constants) / np.linalg.norm(along, axis=0)
-        worst = np.argmin(distances, axis=1)
-        beyond = np.flatnonzero(distances[np.arange(len(at)), worst] <= 0)
-        sides = np.where(self.density.nonnegative & (at[beyond] < 0), -1.0, 1.0)
-        normal = (sides * normals[:, worst[beyond]].T) @ self.root
-        normal /= np.linalg.norm(normal, axis=1)[:, None]
-        momentum = momentum.copy()
-        momentum[beyond] -= 2.0 * np.sum(momentum[beyond] * normal, axis=1)[:, None] * normal
-        at = at.copy()
-        at[beyond] += step * momentum[beyond] @ self.root.T
-        return at, momentum
 
 
 def verify_draws(feasible: FeasibleSet, parameters: Array) -> Array:

@@ -157,6 +157,15 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
     reduced = f"\n{fit.robot.constraint_summary}" if fit.robot.constraint_summary else ""
     cutoff = fit.reduced.cutoff
     filtered = f", low-pass {cutoff:.3g} Hz" if cutoff is not None else ""
+    values, warmth = dict(zip(fit.robot.parameter_names, fit.delta, strict=True)), []
+    for e in (e for e in fit.calibration.confirmed if e.at.kind == "temperature"):
+        parts = []
+        for symbol, *change in zip(("fc", "fv"), e.value, e.deviation, strict=True):
+            friction = values.get((fit.robot.bodies[e.at.joint].name, symbol), 0.0)
+            value, spread = 100 * np.array(change) / (friction or np.nan)
+            if friction > 0:
+                parts.append(f"{TERMS[symbol].name} {value:+.3g} +- {spread:.2g} % per K")
+        warmth.append(f"{e.joint} at {e.at.origin:g} degrees C: {', '.join(parts)}")
     sections = [
         *(note for note in fit.notes if note.code in FIRST),
         (
@@ -170,7 +179,7 @@ def summary(fit: FittedModel, test: Any = None) -> Summary:
         _verdict_text(fit),
         "\n".join(["relative torque error", percent, *(f"  note: {w}" for w in warned)]),
         *(table.to_string(float_format="{:.4g}".format) for table in bodies),
-        *_temperature_lines(fit),
+        *(["\n  ".join(["friction holds at one temperature", *warmth])] if warmth else []),
         _precision_text(fit, tables),
     ]
     if fit.notes:
@@ -221,19 +230,6 @@ def _verdict_text(fit: FittedModel) -> str:
         text = f"at a residual {100 * fit.price:.2g} % above the smallest feasible one (proved)"
         lines.append(f"              {text}")
     return "\n".join(lines)
-
-
-def _temperature_lines(fit: FittedModel) -> list[str]:
-    """At which temperature friction of the model holds, and its change per kelvin."""
-    terms, lines = dict(zip(fit.robot.parameter_names, fit.delta, strict=True)), []
-    for e in (e for e in fit.calibration.confirmed if e.at.kind == "temperature"):
-        parts = []
-        for symbol, *change in zip(("fc", "fv"), e.value, e.deviation, strict=True):
-            size = terms.get((fit.robot.bodies[e.at.joint].name, symbol), 0.0)
-            value, spread = 100 * np.array(change) / (size or np.nan)
-            parts += [f"{TERMS[symbol].name} {value:+.3g} +- {spread:.2g} % per K"] * bool(size > 0)
-        lines.append(f"{e.joint} at {e.at.origin:g} degrees C: {', '.join(parts)}")
-    return ["\n  ".join(["friction holds at one temperature", *lines])] if lines else []
 
 
 PRIOR_SHARE = 0.5
