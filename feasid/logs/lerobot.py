@@ -83,6 +83,7 @@ def encoder_scale(values: Array) -> EncoderScale | None:
     values = values[np.isfinite(values)]
     distinct = np.unique(values)
     steps = np.diff(distinct)
+    # Differences within the rounding of float32 are no steps of an encoder.
     steps = steps[steps > 4 * SINGLE * np.abs(distinct).max(initial=0.0)]
     if len(steps) < LEAST_VALUES:
         return None
@@ -94,6 +95,7 @@ def encoder_scale(values: Array) -> EncoderScale | None:
         return None
     turn = min(RESOLUTIONS, key=lambda n: abs(n - 360 / step))
     if abs(360 / step - turn) < OFF_STEP:
+        # Versions with one count less have zero at the middle of the range.
         return EncoderScale(np.pi / 180, "middle" if turn % 2 else "")
     low, high = float(distinct[0]), float(distinct[-1])
     slack = OFF_STEP * step

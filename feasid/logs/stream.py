@@ -110,6 +110,7 @@ def _pieces_with_surroundings(batches: Iterator[pd.DataFrame], around: int) -> I
     offset = 0
     while current is not None:
         after = next(batches, None)
+        # A batch may be shorter than what the filter remembers.
         while after is not None and len(after) < around:
             more = next(batches, None)
             if more is None:

@@ -248,9 +248,8 @@ def usual_variance(robots: Sequence[JointChanges], torques: Array) -> Array:
         return ORDINARY**2
     steps = np.concatenate([np.diff(_as_shares(one, torques)[0], axis=0) for one in robots])
     variances = np.quantile(np.abs(steps), MOST, axis=0) ** 2 / (2.0 * SIZE_OF_MOST**2)
-    variances = np.where(
-        np.isfinite(variances), variances, ORDINARY**2
-    )  # joints without such a term
+    # Joints without such a term have no numbers.
+    variances = np.where(np.isfinite(variances), variances, ORDINARY**2)
     count = len(steps) * len(variances)
     common = (FEW * ORDINARY**2 + count * np.median(variances, axis=0)) / (FEW + count)
     return np.asarray((FEW * common + len(steps) * variances) / (FEW + len(steps)))

@@ -154,6 +154,7 @@ class ModelGate:
              "model's"),
         )  # fmt: skip
         out = [text for violated, text in conditions if violated]
+        # In units of noise: below twice that, an error says nothing against a joint.
         above = e.error > np.maximum(rules.worst * e.nominal_error, 2.0)
         if closed and above.any():
             out.append(f"joint {int(np.argmax(e.error / np.maximum(e.nominal_error, 1e-9)))} is "

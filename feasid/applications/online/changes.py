@@ -232,6 +232,7 @@ class ChangeDetector:
         size = score / projected
         if self.alarm is not None:
             noticed, deviations, _, _ = self.alarm
+            # The changed robot is learnt for a while before it is tested again.
             self.alarm, self._moved = None, 0.0
             # The change whose parameters explain most of the errors, each for as much as chance
             # does, by the criterion of Schwarz (1978), Estimating the dimension of a model.
@@ -250,6 +251,7 @@ class ChangeDetector:
             deviations = size / np.sqrt(np.maximum(usual, self._least))
             large = np.abs(deviations) > -stdtrit(self._batches, self._levels / 2.0)
             if (observable & large).any():
+                # The latest batches may already have had a part of it.
                 self._latest.clear()
                 self.alarm = time, deviations, beta, D
                 return None
@@ -284,6 +286,7 @@ class InvariantEquations:
         """Keep whitened [R | rho] except along directions that may have changed: columns, shape
         (nb, m).
         """
+        # Rows of the triangle below those of the changed directions do not depend on them.
         wide = np.column_stack([rows[:, :-1] @ changed, rows])
         width = changed.shape[1]
         self._rows = np.asarray(np.linalg.qr(wide, mode="r"))[width:, width:]

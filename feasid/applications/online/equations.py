@@ -86,6 +86,7 @@ class CausalEquations:
         dof = self.robot.dof
         self._tail: dict[str, Array] = {x: np.zeros((dof, 0)) for x in ("q", "dq", "tau")}
         sections = len(self._sos)
+        # Further columns are the torque and the sign of the joint's velocity.
         self._states = [np.zeros((sections, len(s) + 2, 2)) for s in self.plan.nonzero_columns]
         self._speed_state: Array | None = None
         self._average: tuple[Array, ...] | None = None
@@ -109,6 +110,7 @@ class CausalEquations:
             return empty, np.zeros(0, dtype=np.intp)
         blocks = [np.empty((len(s) + 2, count)) for s in self.plan.nonzero_columns]
         self.plan.fill(motion[0], motion[1], motion[2], blocks)
+        # Every n-th row of the run, whatever the sizes of its blocks.
         kept_rows = np.arange(self._next, count, self.every)
         self._next += len(kept_rows) * self.every - count
         if self._speed_state is None:  # as if it had always been the first

@@ -120,6 +120,7 @@ def judge(evidence: FitEvidence) -> Quality:
 
 def _worst(grade: str, notes: tuple[Note, ...], use: str) -> str:
     limits = [n.values["grades"].get(use, YES) for n in notes]
+    # Findings may refuse what has no number, and never grant it.
     if grade == UNKNOWN:
         return NO if NO in limits else UNKNOWN
     return str(max([grade, *limits], key=GRADES.index))
@@ -206,6 +207,7 @@ def contact(e: FitEvidence, push: float, total: float) -> Use:
 
 def thresholds(law: ErrorLaw) -> Array:
     """External torques that count as contact in a moderate motion, shape (dof,)."""
+    # Half the fastest speed, half the largest W, and a squared slowness of a half.
     features = np.array([1.0, 0.5, 0.25, (0.5 * law.most) ** 2])
     return np.asarray(np.sqrt(law.coefficients @ features) * law.crossing_levels(ALARMS))
 
@@ -219,6 +221,7 @@ def push_felt(robot: Robot, e: FitEvidence, limits: Array) -> float:
         return np.nan
     rng = np.random.default_rng(1)
     poses = rng.uniform(e.lower, e.upper, (POSES, len(e.lower)))
+    # The rows of linear velocity: a push is a force without a moment.
     jacobian = frame_jacobian(robot, poses, robot.bodies[-1].name)[:, 3:]
     direction = rng.standard_normal((POSES, 3))
     direction /= np.linalg.norm(direction, axis=1)[:, None]

@@ -407,6 +407,7 @@ class SimulationWindows:
         """So many windows in steps of at most `most` [s]; NotEnoughDataError: they do not fit."""
         last = horizons[-1]
         delay = 0.0 if servo is None else servo.delay
+        # A window needs the commands of the delay before its start.
         places = [
             (r, k)
             for r, run in enumerate(motion.runs)
@@ -434,6 +435,7 @@ class SimulationWindows:
             torques.append(self._step_means([o + m for o, m in zip(predicted, moved, strict=True)]))
         groups = self._deviations(robot, torques)
         rms = [self._medians(group) for group in groups]
+        # Not a number is lost, too: the motion diverged.
         astray = ~(np.abs(groups[0]) < LOST)
         lost = np.array([astray[:, :e].any(axis=1).sum(axis=0) for e in self._horizon_ends()])
         return rms[0], np.mean(rms[1:], axis=0), lost

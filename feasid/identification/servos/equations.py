@@ -152,6 +152,7 @@ class LawEquations:
         def at(x: Array) -> Array:
             return np.asarray(np.r_[x, first[sought:]])
 
+        # SciPy's own simplex is a share of the start, which may be zero.
         simplex = first[:sought] + np.vstack([np.zeros(sought), DELAY_STEP / 4 * np.eye(sought)])
         bounds = [(-2 * DELAY_STEP, LONGEST_DELAY), (1e-4, LONGEST_DELAY)][:sought]
         options: Any = {"initial_simplex": simplex, "xatol": LAG_PRECISION, "fatol": 1e-2}

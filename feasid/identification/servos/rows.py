@@ -112,6 +112,7 @@ class _ServoStretch:
             speed = low_pass(speed, SPEED_CUTOFF, rate)
         slow = np.abs(speed) < SLOW * np.sqrt(np.mean(speed**2, axis=0))
         width = np.ones((2 * round(REVERSAL * rate) + 1, 1))
+        # By FFT, counts carry rounding: none is less than a half.
         return np.asarray(oaconvolve(slow, width, mode="same", axes=0)[self.centres] < 0.5)
 
     def commanded_run(self, lag: float) -> Run:
@@ -189,6 +190,7 @@ class ServoRows:
         former = RowFormer(base.robot, columns, reading["cutoff"])
         inertial = np.isin(columns, base.robot.inertial_columns)
         for moved in zip(*runs, strict=True):
+            # At rest, inertial columns are those of gravity.
             at_rest = [replace(r, dq=np.zeros_like(r.q), ddq=np.zeros_like(r.q)) for r in moved]
             weight = tuple(W * inertial for W in _form_regressors(former, at_rest))
             made.append(MotionRegressors(_form_regressors(former, moved), weight))
@@ -202,6 +204,7 @@ class ServoRows:
         """Smallest step of each joint's positions, (dof,) [rad or m]; infinite for none."""
         q = np.concatenate([s.q for s in self.stretches])
         steps = np.abs(np.diff(q, axis=0))
+        # Differences that rounding leaves are no steps of an encoder.
         moving = np.where(steps > 1e-9 * np.ptp(q, axis=0), steps, np.inf)
         return np.asarray(moving.min(axis=0))
 

@@ -108,6 +108,7 @@ def _judge_scale(raw: Signals, k: int, logged: Array, derived: Array, few: bool)
     if abs(likeness) < LEAST_CORRELATION:
         observation = f"is not the derivative of the position (correlation {likeness:.2f})"
         remedy = "leave the velocity out, it is then derived: df.drop(columns=...)"
+    # Positions in degrees beside velocities in radians: the position's unit is wrong.
     elif abs(factor / DEGREE - 1) < FACTOR_TOLERANCE:
         return [degrees_finding(name, columns[0], "moves 57.3 times as fast as its velocity")]
     elif abs(factor * DEGREE - 1) < FACTOR_TOLERANCE:

@@ -226,6 +226,7 @@ def _read_remote(address: str, how: LogReading) -> pd.DataFrame:
         if len(files := _open_remote(address)) > 1:
             raise InputError(f"{address}: {len(files)} files, of which each is a log for reduce")
         try:
+            # One byte too many, for which the copy is refused as any file is.
             with files[0] as stream:
                 copy.write_bytes(stream.read(how.max_bytes + 1))
         except OSError as error:

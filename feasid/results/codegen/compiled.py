@@ -192,6 +192,7 @@ class CompiledDynamics:
     def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """Torques of a motion, friction included."""
         q, dq, ddq = self._vector_inputs(q=q, dq=dq, ddq=ddq)
+        # A copy: compiled code overwrites its outputs at the next call.
         return np.array(self._code["inverse_dynamics"](*self._arguments, q, dq, ddq))
 
     @document_sample(TORQUES)

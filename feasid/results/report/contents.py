@@ -292,6 +292,7 @@ def _log_curves(
     logs = [("fitted log", log) for log in fitted] + [("test log, not fitted", x) for x in tests]
     drawn = bool(measured_rows(fit.reduced).all())
     curves = [(caption, log) for caption, log in logs if drawn and isinstance(log, Recording)]
+    # Every joint has two curves.
     points = min(MOST, max(FEWEST, POINTS // max(1, 2 * len(curves) * fit.robot.dof)))
     out = []
     for caption, log in curves:
