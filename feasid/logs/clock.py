@@ -77,8 +77,7 @@ def read_time(
     types, dtype = pd.api.types, series.dtype
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         _refuse_missing_stamps(np.asarray(series.isna()), where, column)
-        seconds = (series - series.iloc[0]) / pd.Timedelta(1, "s")
-        return np.asarray(seconds, dtype=np.float64), []
+        return np.asarray((series - series.iloc[0]) / pd.Timedelta(1, "s"), dtype=np.float64), []
     if types.is_integer_dtype(dtype) and not series.isna().any():
         ticks = series.to_numpy(dtype=np.int64)
         t = np.asarray(ticks - ticks[0] if len(ticks) else ticks, dtype=np.float64)

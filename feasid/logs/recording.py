@@ -266,6 +266,7 @@ def hashable_key(value: Any) -> Hashable:
     if is_dataclass(value):
         return hashable_key(vars(value))
     if isinstance(value, Mapping):
+        # By their text: values of several types have no order.
         return tuple(sorted(((str(k), hashable_key(v)) for k, v in value.items()), key=repr))
     if isinstance(value, str | bytes | int | float | None):
         return (type(value).__name__, value)
@@ -296,6 +297,7 @@ def content_digest(log: Recording) -> str:
     if path and (is_regular(path) or is_folder(path)):
         files = sorted(p for p in Path(path).rglob("*") if is_regular(p)) if is_folder(path) else []
         for file in files or [Path(path)]:
+            # Files of a folder that exchange their names are another log.
             if files:
                 digest.update(os.fsencode(f"{file.relative_to(path)}\0"))
             with open_for_reading(file, sys.maxsize) as stream:

@@ -351,5 +351,4 @@ def _contact_findings(trial: CorrectedLog, search: AdviceSearch) -> list[Finding
         shown = ", ".join(f"({a:.4g}, {b:.4g})" for a, b in when[:3])
         about = (name,), (f"tau_{name}",), (), when, {"exclude": when}
         out.append(Finding("outliers", "warning", text, f"exclude=[{shown}]", *about))
-    confirmed = confirm_advice(out, search)
-    return [f if f.options else replace(f, level="note") for f in confirmed]
+    return [f if f.options else replace(f, level="note") for f in confirm_advice(out, search)]

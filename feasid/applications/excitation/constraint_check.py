@@ -91,8 +91,7 @@ def smallest_margins_of_motion(
                 out.append(Margin(name, joints[j], kind, float(low)))
     for part in constraints:
         assert evaluation is not None
-        lows = part(evaluation)[0].min(axis=1)
-        pairs = zip(part.margin_names, lows, strict=True)
+        pairs = zip(part.margin_names, part(evaluation)[0].min(axis=1), strict=True)
         out += [Margin(name, None, "space", float(low)) for name, low in pairs]
     return out
 
@@ -224,8 +223,7 @@ def shrink_into_limits(problem: Problem, z: Array, t: Array) -> Array | None:
     that they hold for all smaller motions once they hold for one.
     """
     # Some of the times are enough to find the size; all of them decide.
-    sparse = t[:: CHECK_REFINEMENT // 2]
-    share = largest_feasible_scale(problem, z, sparse)
+    share = largest_feasible_scale(problem, z, t[:: CHECK_REFINEMENT // 2])
     for _ in range(MAX_SCALING_STEPS if share else 0):
         if satisfies_limits(problem, share * z, t):
             return share * z

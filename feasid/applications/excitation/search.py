@@ -262,8 +262,7 @@ class Search:
         blur = float(np.exp(blur))
         self.problem = problem.with_smoother_friction(blur)
         try:
-            start = SearchPoint(np.inf, self.draw(self.rng))
-            rough = self._descend(start, stages, keep=keep)
+            rough = self._descend(SearchPoint(np.inf, self.draw(self.rng)), stages, keep=keep)
         finally:
             self.problem = problem
         return replace(self._descend(rough, stages[-1:], keep=keep), smoothing=blur)
@@ -280,6 +279,7 @@ class Search:
         steps = self._perturb_best, self._descend_from_another_start
         ways = [_SearchStrategy(step) for step in steps]
         for _ in count() if self.rounds is None else range(self.rounds):
+            # What has gained most for its cost so far.
             way = max(ways, key=lambda w: w.gains / w.evaluations)
             value, evaluations = self.pool[0].value, self.evaluations
             way.go()
@@ -334,6 +334,7 @@ class Search:
         self.problem = self.problem.with_finer_grid()
         self.ending = True
         for start in candidates[:POOL_SIZE]:
+            # An interruption must find a motion here, too.
             self.final = start.z if self.final is None else self.final
             last = self._descend(start, LAST_STAGES, keep=self.value == np.inf)
             if last.value < self.value:

@@ -185,6 +185,7 @@ def _add_force_gradient(
     """Add the gradient of forces on world points (3, m, N) of a body."""
     if body < 0:
         return
+    # Virtual work: the derivative by a joint is the wrench along its axis.
     wrench = np.concatenate([cross(points, forces).sum(axis=1), forces.sum(axis=1)])
     carriers = np.flatnonzero(evaluation.dynamics.topology.path[:, body])
     out.q[evaluation.dynamics.topology.rows[carriers]] += dot_product(
@@ -220,6 +221,7 @@ class WorkspaceBox:
     def _box_sides(self) -> list[tuple[int, float, float]]:
         """Axis, edge, and signed margin per metre of every side."""
         span = self.high - self.low
+        # As for joints, in units of half the range; an open box has none.
         unit = np.where(np.isfinite(span), 2 / span, 1 / DISTANCE_UNIT)
         sides = [
             (k, float(edge), float(sign * unit[k]))

@@ -156,8 +156,7 @@ def compare(
         with suppress(InputError):  # the file says that it stands
             robots[k] = load_robot(paths[k], floating=True, model=models[k])
             paths[k] += " (floating, as the other)"
-    comparison = compare_robots(robots[0], robots[1], tolerance)
-    return replace(comparison, names=(paths[0], paths[1]))
+    return replace(compare_robots(robots[0], robots[1], tolerance), names=(paths[0], paths[1]))
 
 
 def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparison:

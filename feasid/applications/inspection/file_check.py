@@ -242,6 +242,7 @@ def report_lines(report: FileCheck, verbose: bool = False) -> Iterator[str]:
         for cause in entry.causes:
             yield f"      {cause.code}: {cause.message}"
         nearest = entry.closest_possible_inertia()
+        # A change of many times its size, or of a negative mass, says nothing of the mistake.
         if nearest is not None and nearest.distance < 10 and entry.verdict.code != "mass-negative":
             change = f"{100 * nearest.distance:.3g} %"
             yield f"      the closest physically consistent inertia differs by {change}"

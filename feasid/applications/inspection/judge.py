@@ -149,8 +149,7 @@ def judge_link(link: Link) -> LinkVerdict:
     if sigma == "singular":  # the rank of the second moments is 0, 1 or 2
         s = second_moments(moments)
         minors = (s[i][i] * s[j][j] - s[i][j] ** 2 for i, j in ((0, 1), (0, 2), (1, 2)))
-        shape = "flat" if any(minors) else "rod" if any(moments) else "point"
-        return LinkVerdict(SINGULAR, shape)
+        return LinkVerdict(SINGULAR, "flat" if any(minors) else "rod" if any(moments) else "point")
     return LinkVerdict(FEASIBLE)
 
 

@@ -86,8 +86,7 @@ def check_whole_robot(robot: Robot) -> WholeRobotVerdict:
 
 def mass_matrix(robot: Robot, values: Array) -> MassMatrix:
     """Compute eigenvalues of the mass matrix M(q) at random configurations."""
-    rng = np.random.default_rng(0)
-    configurations = random_configurations(robot, rng, SAMPLES).T
+    configurations = random_configurations(robot, np.random.default_rng(0), SAMPLES).T
     # One configuration is zero, or as near to it as the limits allow; loops need not close there.
     if robot.closure is None:
         configurations[0] = np.clip(0.0, configurations.min(axis=0), configurations.max(axis=0))

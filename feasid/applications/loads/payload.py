@@ -107,8 +107,7 @@ class WristSensor:
         texts = {}
         for kind, (factor, unit) in ERROR_UNITS.items():
             values = ", ".join(f"{factor * x:.2f}" for x in self.values[kind])
-            spread = factor * self.deviations[kind].max()
-            texts[kind] = f"{kind} {values} {unit} (+- {spread:.1g})"
+            texts[kind] = f"{kind} {values} {unit} (+- {factor * self.deviations[kind].max():.1g})"
         return texts
 
     def __repr__(self) -> str:
@@ -254,6 +253,7 @@ def payload_of_fit(
 ) -> Payload:
     """The load of ten fitted parameters, with the covariance of their least squares (10, 10)."""
     mass, centre, inertia = to_mass_com_inertia(fit.delta)
+    # Derivatives by differences; a parameter that is zero is moved by a share of the mass.
     steps = STEP * np.maximum(np.abs(fit.delta), STEP * mass)
     pairs = [[to_mass_com_inertia(fit.delta + s) for s in (e, -e)] for e in np.diag(steps)]
     slopes = [[(a - b) / (2 * h) for a, b in zip(*pair, strict=True)]

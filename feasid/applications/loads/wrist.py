@@ -242,8 +242,7 @@ class _SensorRun:
         thin = lru_cache(3)(partial(equations, motion))
         channels = CubicSpline(run.t, smooth[:, -6:])
         block = max(1, round(BLOCK * run.rate / every))
-        columns = smooth[rows, :-6].reshape(-1, 6, 10)
-        return cls(columns, thin, run.t[rows], channels, block)
+        return cls(smooth[rows, :-6].reshape(-1, 6, 10), thin, run.t[rows], channels, block)
 
     def correct(self, errors: Array) -> tuple[Array, Array]:
         """The columns, (N, 6, 10), and the channels, (N, 6), if the errors are these."""

@@ -131,8 +131,7 @@ class ModelGate:
         at_once = tuple(text for happened, text in events if happened)
         if evidence.still and not at_once:
             still = f"nothing has moved for {evidence.still:.1f} s"
-            against = self._violated_rules(evidence)
-            return Decision(self.open, (still, *against), evidence)
+            return Decision(self.open, (still, *self._violated_rules(evidence)), evidence)
         reasons = (*at_once, *self._violated_rules(evidence))
         accepts = not reasons
         self._agreeing = self._agreeing + 1 if accepts != self.open else 0

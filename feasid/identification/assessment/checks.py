@@ -271,6 +271,7 @@ def most_joints_are_not_explained(e: FitEvidence) -> str:
     """Half of the joints, and by more than friction holds."""
     counts = dict(zip(e.joints, e.error > e.hold, strict=True))
     lost = [j for j in unexplained_joints(e) if counts[j]]
+    # Of the joints whose torques were measured.
     if not lost or 2 * len(lost) < np.isfinite(e.error).sum():
         return ""
     return (
@@ -405,6 +406,7 @@ def masses_are_beyond_the_description(e: FitEvidence) -> str:
     least = np.where(much, THREE, FIVE)
     beyond = (e.masses > least * e.described) | (least * e.masses < e.described)
     odd = beyond & ((e.described > HEAVY) | much)
+    # The mass of the last body includes the load.
     if has_load(e) and len(odd):
         odd[-1] = False
     parts = [f"{b} {m:.2g} kg (described {d:.2g})" for b, m, d, x in

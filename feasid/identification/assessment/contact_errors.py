@@ -220,6 +220,7 @@ def live_errors(robot: Robot, run: Run) -> tuple[Array, Array]:
     zeros, count = np.zeros_like(q), len(still)
     torque = inverse_dynamics(robot, q, zeros, zeros, parameters=masses)
     torque += inverse_dynamics(robot, q, dq, zeros, parameters=terms)
+    # M dq is the torque of an acceleration dq from rest, without weight.
     weightless = robot.with_gravity((0.0, 0.0, 0.0))
     momentum = inverse_dynamics(weightless, q, zeros, dq, parameters=inertia)
     return torque[:count] - torque[count:], momentum[count:] - momentum[:count]
@@ -238,6 +239,7 @@ def observer_errors(
     decay = [1.0, step - 1.0]
     observed = lfilter([0.5 * step, 0.5 * step], decay, errors, axis=0)
     observed -= lfilter([step, -step], decay, momentum * run.rate, axis=0)
+    # Of torques that come late, to first order: the delay times their rate.
     observed += lfilter([step, -step], decay, delay * run.rate * (run.tau - run.tau[0]), axis=0)
     slow = lfilter([step], decay, np.exp(-((run.dq / SLOW) ** 2)), axis=0)
     speed = lfilter([step], decay, (run.dq / fastest) ** 2, axis=0)

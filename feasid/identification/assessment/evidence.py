@@ -433,6 +433,5 @@ def expected_errors(
     torque = tested.torque_norms / np.sqrt(max(tested.rows, 1))
     error = evidence.error * growth
     if covariance is not None:
-        spreads = _mean_squares(tested, covariance)
-        error = np.minimum(error, np.sqrt(evidence.error**2 + spreads))
+        error = np.minimum(error, np.sqrt(evidence.error**2 + _mean_squares(tested, covariance)))
     return relative_errors(models.base.robot, error**2, torque**2)

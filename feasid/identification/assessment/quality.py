@@ -102,8 +102,7 @@ def judge(evidence: FitEvidence) -> Quality:
     notes = findings(evidence)
     table = {u.name: u for u in (gravity(evidence), feed_forward(evidence), weighing(evidence))}
     grades = {name: _worst(use.grade, notes, name) for name, use in table.items()}
-    both = [grades[GRAVITY], grades[FEED_FORWARD]]
-    known = [g for g in both if g != UNKNOWN]
+    known = [g for g in (grades[GRAVITY], grades[FEED_FORWARD]) if g != UNKNOWN]
     if any(map(is_strong, notes)) or (known and set(known) == {NO}):
         level = "useless"
     else:

@@ -113,8 +113,7 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
                 "path since its last reversal": shared["path"][j],
                 "rate of the torque, as a delay would": rows.slope[mine, j][None],
             }
-            moving = np.abs(shared["moving"][j]) > MOVING
-            parts[j].append((errors[mine, j], moving, functions))
+            parts[j].append((errors[mine, j], np.abs(shared["moving"][j]) > MOVING, functions))
     bursts = [find_burst(rows.t + begins[rows.run], error) for error in errors.T]
     return tuple(
         replace(_predictable_structure(p), burst=burst) if p and s else Structure(0.0)

@@ -153,8 +153,7 @@ class HeldOutRows:
             triangles.append(np.asarray(np.linalg.qr(np.vstack(stacked), mode="r")))
         for p in range(PARTS):
             r = triangularise(np.vstack([x for k, x in enumerate(triangles) if k != p]))
-            triangle = r[:size, :size], r[:size, size], float(r[size, size])
-            out.append(self.models.solve(triangle))
+            out.append(self.models.solve((r[:size, :size], r[:size, size], float(r[size, size]))))
         return np.array(out)
 
     def errors_of(self, parts: Parts, models: Array) -> Array:

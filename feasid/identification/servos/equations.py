@@ -99,8 +99,7 @@ class LawEquations:
         """Per data the rate of the commands, for the delay, and the terms' own signals."""
         if self.law.kind == "current":
             return [[] for _ in self.data]
-        middle = float(np.mean(LAGS))
-        places = [(("rate",), (middle, 0.0))]
+        places = [(("rate",), (float(np.mean(LAGS)), 0.0))]
         for term in self.law.terms:
             times = RATE_TIMES if term == "rate" else (0.0,)
             places += [((term,), (lag, time)) for lag, time in product(LAGS, times)]

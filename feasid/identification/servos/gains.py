@@ -265,8 +265,7 @@ def identify_servo(logs: Sequence[Any], robot: Robot, options: Mapping[str, Any]
     NotEnoughDataError: what is wrong with the log, or that a servo does more than is modelled, by
     name.
     """
-    model = _require_model(robot, options)
-    base = base_parameters(model)
+    base = base_parameters(_require_model(robot, options))
     law = str(options["command"])
     data = [ServoRows.from_logs(logs, base, law, options)]
     if options["loaded"] is not None:

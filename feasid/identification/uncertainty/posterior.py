@@ -373,8 +373,7 @@ class Posterior:
         rows = self.A / scale, self.b / scale
         density = Density(*rows, inside, references, weights, self.start, self.unit, self.centred)
         if not np.isfinite(density.value(self.start)):
-            text = "the fit lies on a limit, from where no robots can be drawn: relax it"
-            raise InputError(text)
+            raise InputError("the fit lies on a limit, from where no robots can be drawn: relax it")
         rng = np.random.default_rng(seed)
         chains = HamiltonianChains(density, rng)
         drawn = chains.draw(max(LEAST_DRAWS, -(-count // CHAINS)))

@@ -272,8 +272,7 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
         still = sum(where.t[b] - where.t[a] for a, b in stuck)
         text = f"does not change for {still:.3g} s in {len(stuck)} segment(s) while it should"
         remedy = f"exclude={_format_intervals(stuck, where.t)}"
-        message = f"{text}: a stuck signal"
-        findings.append(where.finding("stuck", "warning", message, remedy, stuck))
+        findings.append(where.finding("stuck", "warning", f"{text}: a stuck signal", remedy, stuck))
     count = sum(b - a + 1 for a, b in clipped)
     if count > CLIPPED_SHARE * len(values):
         reached = sorted({round(float(values[a]), 6) for a, _ in clipped})

@@ -114,8 +114,7 @@ def scan_csv(
             raise _line_error(path, header.line, f"column {k} has no name")
         if name in first:
             text = f"column {name!r} occurs twice, as columns {first[name]} and {k}"
-            places = first[name], k
-            raise _line_error(path, header.line, text, column=name, positions=places)
+            raise _line_error(path, header.line, text, column=name, positions=(first[name], k))
         first[name] = k
     end = _count_fields(lines, count, header.delimiter, allow_truncated, notes)
     rows = lines.at, end, lines.line

@@ -162,8 +162,7 @@ def save(fit: FittedModel, path: str | Path, *, overwrite: bool = False) -> None
         **_attributes(estimate, OF_ESTIMATE),
         **_attributes(fit, OF_FIT),
     )
-    head = {"format": FORMAT, "version": VERSION}
-    write_record(path, record, KNOWN, head, members, overwrite)
+    write_record(path, record, KNOWN, {"format": FORMAT, "version": VERSION}, members, overwrite)
 
 
 def _attributes(owner: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -175,6 +174,7 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
     if missing := [m for m in MEMBERS if m not in content]:
         raise DamagedError(f"it lacks {', '.join(missing)}")
     record = read_record(path, content, FitRecord, KNOWN, VERSION, "a fit; fit again")
+    # Equations that are the log's own were written once.
     names = [name for name in ("reduced.npz", "equations.npz") if name in content]
     logs = [Reduced.from_bytes(content[name], f"{name} of {path}") for name in names]
     # The fit of a record, its shapes and its feasibility checked.

@@ -116,8 +116,7 @@ class CompiledDynamics:
         self._generate_routines(KINDS)
         self._arguments: tuple[Any, ...] = ()
         if base is not None:
-            nominal = base.values(require_values(robot, "give it some by robot.with_values"))
-            self.use(nominal)
+            self.use(base.values(require_values(robot, "give it some by robot.with_values")))
 
     @property
     def base(self) -> BaseParameters:

@@ -111,6 +111,7 @@ class JointTransform:
         elif self.turn is not None:
             xx, xy, xz, yy, yz, zz = inertia[np.triu_indices(3)]
             c, s = self.turn[0, 0], self.turn[1, 0]
+            # xx + yy is the same in turned axes, which saves products.
             shear = xy * s
             part = c * (xx - yy) - (shear + shear)
             swing, lift = s * part, c * part
@@ -191,6 +192,7 @@ def _sparsest_point(axis: Array, point: Array, node: Node) -> Array:
     direction = node.rotation @ axis
     size = max(float(np.abs(home).max()), float(np.abs(point).max()))
     shifts = [0.0]
+    # Every shift clears an entry of a lever arm.
     for arm, along in ((point, axis), (home, direction)):
         pairs = zip(arm.tolist(), along.tolist(), strict=True)
         shifts += [-p / a for p, a in pairs if abs(a) > LARGE_COMPONENT]

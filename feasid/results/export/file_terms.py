@@ -86,9 +86,9 @@ def friction_as_files_hold(robot: Robot, equations: ResidualRegion, shared: bool
     ]
     if free:
         A = equations.equations.A
+        # Viscous and Coulomb friction is fitted anew, to all torques that the others leave.
         delta[free] = 0.0
-        difference = A @ (fitted - delta)
-        delta[free] = lsq_linear(A[:, free], difference, (0.0, np.inf), tol=1e-14).x
+        delta[free] = lsq_linear(A[:, free], A @ (fitted - delta), (0.0, np.inf), tol=1e-14).x
     return delta
 
 
@@ -297,6 +297,7 @@ def servos_to_write(
     viscous = dict(zip(robot.joints, joint_values(robot, robot.values)["fv"], strict=True))
     none = [(0.0, np.inf)] * len(servo.kp)
     ends = zip(servo.kd, servo.limit, strict=True) if servo.limit else none
+    # The servo's damping is a part of the viscous friction that was fitted.
     return {
         joint: JointServo(kp, max(servo.delay, 0.0), min(kd, float(viscous[joint])), limit)
         for (joint, kp), (kd, limit) in zip(servo.gains.items(), ends, strict=True)

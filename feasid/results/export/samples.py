@@ -210,8 +210,7 @@ def sample_posterior(fit: FittedModel, count: int, seed: int, scale: float) -> S
     # Torques are gains times errors: bodies follow the gains' common factor, drives their own.
     robot, servos = fit.robot, fit.servo.draw(count, np.random.default_rng([seed, 1]), scale)
     factors = np.array([s.kp for s in servos]) / fit.servo.servo.kp
-    common = np.exp(np.log(factors).mean(axis=1, keepdims=True))
-    share = np.repeat(common, robot.size, axis=1)
+    share = np.repeat(np.exp(np.log(factors).mean(axis=1, keepdims=True)), robot.size, axis=1)
     for k, drive in enumerate(robot.drives):
         place = fit.servo.servo.joints.index(next(iter(drive.coupling)))
         share[:, [*robot.drive_columns(k).values()]] = factors[:, [place]]
@@ -306,6 +305,7 @@ def sample(
         factors: dict[str, Array] = {}
         for symbol, column in robot.drive_columns(k).items():
             bound = TERMS[symbol].bounded_by if symbol in TERMS else ""
+            # A term that another bounds has its factor, and stays within.
             known = factors.get(bound)
             factors[symbol] = _log_normal(joint_terms, (count,), rng) if known is None else known
             out[:, column] *= factors[symbol]

@@ -116,6 +116,7 @@ def parameter_chart(fit: FittedModel, rows: int | None = None) -> Chart:
         scale = table["std. err."]
     away = table[["[2.5 %", "97.5 %]", "description", "ols"]].sub(table["value"], axis=0)
     low, high, description, least = (away[c].to_numpy() / scale.to_numpy() for c in away)
+    # The first row stands at the top.
     places = np.arange(len(table))[::-1].astype(float)
     series = [Series(*segments(places, low, high), BLUE, "95 % interval", width=4, opacity=0.4)]
     for values, color, label, mark in (
@@ -135,8 +136,7 @@ def parameter_chart(fit: FittedModel, rows: int | None = None) -> Chart:
     )
     some = f"; of {len(fit.beta)}, {len(table)} are drawn" if len(table) < len(fit.beta) else ""
     shows = f"base parameters with intervals, compared with description and least squares{some}"
-    title = f"{count_precise(fit)} are known"
-    return Chart(title, shows, [panel], 1, 0.8 + 0.17 * len(table), 8.5)
+    return Chart(f"{count_precise(fit)} are known", shows, [panel], 1, 0.8 + 0.17 * len(table), 8.5)
 
 
 def _scaled_eigenvalues(ten: Array) -> Array:

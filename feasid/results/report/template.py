@@ -41,8 +41,7 @@ def page_environment() -> Any:
 
 def _read_page_file(name: str) -> str:
     """Text of one of the page's files, which are in the folder of this module."""
-    place = files("feasid.results.report").joinpath("templates", name)
-    return place.read_text(encoding="utf-8")
+    return files("feasid.results.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def render_page(environment: Any, template: str, **values: Any) -> bytes:
