@@ -24,7 +24,7 @@ GEOMETRY = "floating lock gravity"
 
 
 @takes(
-    word("robot", "ROBOT", "robot description (.urdf, .xml, .sdf)"),
+    word("robot", "ROBOT", "robot description or saved fit"),
     parameters_of(LOAD, GEOMETRY),
     flag("--no-gravity", "as if there were no gravity"),
     word("--friction", "LIST", f"of {','.join(FRICTION)} (default none)", default=""),

@@ -179,7 +179,7 @@ SHOWN = (
 
 
 @takes(
-    word("robot", "ROBOT", "robot description (.urdf, .xml, .sdf)"),
+    word("robot", "ROBOT", "robot description or saved fit"),
     word("--out", "CSV", "the motion: t, q, dq and ddq per joint"),
     word("--ros", "YAML", "the motion as a ROS 2 JointTrajectory"),
     word("--plot", "PNG", "positions, velocities, torques and their limits"),

@@ -17,22 +17,36 @@ LOAD = "robot.formats.load:load_robot"
 
 NAMES = " ".join(ROBOT_NAMES)
 
+SAVED = ".feasid"  #: Of saved fits; commands that take a description, too, know them by it.
+
 
 def robot_arguments(text: str, required: bool = False) -> tuple[Part, ...]:
     """Arguments of the robot's description and of options that complete it."""
     return word("--robot", "FILE", text, required=required), parameters_of(LOAD, NAMES)
 
 
-ROBOT = robot_arguments("the robot's description, URDF, MJCF, SDF or USD", required=True)
+ROBOT = robot_arguments("the robot: URDF, MJCF, SDF, USD, or a saved fit", required=True)
 
 
 def read_robot(arguments: argparse.Namespace, names: str = NAMES) -> Robot:
-    """The robot that the arguments describe; of a lock without a position, at zero."""
-    from feasid.robot.formats.load import load_robot
+    """The robot that the arguments describe; of a lock without a position, at zero.
 
+    That of a saved fit is the identified one.
+    """
     locks = arguments.lock or ()
     arguments.lock = [x if "=" in x or x.startswith("{") else f"{x}=0" for x in locks] or None
-    return load_robot(arguments.robot, **read_parameters(arguments, LOAD, names))
+    options = read_parameters(arguments, LOAD, names)
+    if arguments.robot.endswith(SAVED):
+        from feasid.applications.load import load
+
+        if options:
+            typed = ", ".join(map(argument_name, options))
+            raise InputError(f"{typed} would be ignored: a saved fit has a robot of its own")
+        robot: Robot = load(arguments.robot).robot
+        return robot
+    from feasid.robot.formats.load import load_robot
+
+    return load_robot(arguments.robot, **options)
 
 
 def robot_words(arguments: argparse.Namespace) -> list[str]:

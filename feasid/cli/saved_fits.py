@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from feasid.cli import Answer
 from feasid.cli.options import flag, options_of, read_options, takes, word
 from feasid.cli.output import fit_as_data, print_display
+from feasid.cli.robot import SAVED
 from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, with_ending, write_atomically
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from feasid.identification.uncertainty.ranges import ParameterRanges
 
 MAX_REPORT_FITS = 2  #: Fits on one report page.
-
-SUFFIX = ".feasid"  #: Of saved fits; commands that take a description, too, know them by it.
 
 
 def _load(path: str) -> Any:
@@ -189,7 +188,7 @@ def run_sample(arguments: argparse.Namespace) -> Answer:
 
     From a description file, robots around it: valid domain randomisation without a log.
     """
-    saved = Path(arguments.model).suffix == SUFFIX
+    saved = Path(arguments.model).suffix == SAVED
     takes, others = (OF_FIT, OF_DESCRIPTION) if saved else (OF_DESCRIPTION, OF_FIT)
     for name in others[1].split():
         if name not in takes[1].split() and getattr(arguments, name) is not None:
@@ -238,7 +237,7 @@ def run_export(arguments: argparse.Namespace) -> Answer:
     from feasid.results.codegen.c import export_c
     from feasid.robot.formats.load import load_robot
 
-    saved = Path(arguments.model).suffix == SUFFIX
+    saved = Path(arguments.model).suffix == SAVED
     robot = _load(arguments.model).robot if saved else load_robot(arguments.model)
     code = export_c(robot, target, precision="float" if arguments.float else "double",
                     parameters="argument" if arguments.argument else "values",

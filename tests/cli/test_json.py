@@ -110,3 +110,11 @@ def test_numbers_are_those_of_the_library(folder, capsys, monkeypatch):
     np.testing.assert_array_equal([*shown["parameters"].values()], saved.robot.values)
     errors = told(["errors", "arm.feasid", "test.csv"], capsys)["errors"]["test.csv"]
     assert errors == saved.errors("test.csv").to_dict()
+
+
+def test_a_saved_fit_stands_for_its_robot(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    count = told(["base-parameters", "arm.feasid"], capsys)["standard_parameters"]
+    assert count == feasid.load("arm.feasid").robot.size
+    assert main(["diagnose", "test.csv", "--robot", "arm.feasid", "--gravity", "0,0,-9.8"]) == 2
+    assert "--gravity would be ignored" in capsys.readouterr().err

@@ -64,6 +64,9 @@ def test_forms_of_limits(arm, value, expected):
         ({"position": {"wheel_joint": None}}, "joint 'wheel_joint' has an entry that is NaN"),
         ({"position": None}, "joint 'wheel_joint' has no position limits: pass position={"),
         ({"velocity": None}, "joint 'wheel_joint' has neither velocity nor acceleration limits"),
+        ({"position": {"slide": (-inf, 1.0)}},
+         "joints 'slide', 'wheel_joint' have no position limits: pass position={'slide': (low, "
+         "high), 'wheel_joint': (low, high)}"),
         ({"velocity": {"wheel_joint": (-1.0, inf)}}, "has neither velocity nor acceleration"),
         ({"jerk": (1.0, 2.0)}, "jerk limits of joint 'shoulder', 1 to 2 [per s^3], "
          "exclude standstill, which a period needs"),

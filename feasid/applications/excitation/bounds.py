@@ -81,18 +81,23 @@ def resolve_bounds(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
         elif value is not None:
             limits[kind] = _limit_pair(kind, value, robot.dof, None)
     bounds = Bounds(**limits)
-    for j, joint in enumerate(robot.joints):
-        if not np.isfinite(bounds.position[:, j]).all():
-            raise InputError(
-                f"joint {joint!r} has no position limits: pass position={{{joint!r}: (low, high)}}",
-                joint=joint,
+    placed = np.asarray(np.isfinite(bounds.position).all(axis=0))
+    rated = np.asarray(np.isfinite([bounds.velocity, bounds.acceleration]).all(axis=1).any(axis=0))
+    rates = {"velocity": "bound", "acceleration": "bound"}
+    # All joints of one remedy at once: a robot may have several that turn without end.
+    for known, lack, ways in (
+        (placed, "no position", {"position": "(low, high)"}),
+        (rated, "neither velocity nor acceleration", rates),
+    ):
+        joints = [joint for joint, there in zip(robot.joints, known, strict=True) if not there]
+        if joints:
+            who = "joint {} has" if len(joints) == 1 else "joints {} have"
+            remedy = " or ".join(
+                f"{kind}={{{', '.join(f'{joint!r}: {form}' for joint in joints)}}}"
+                for kind, form in ways.items()
             )
-        if not np.isfinite([bounds.velocity[:, j], bounds.acceleration[:, j]]).all(axis=1).any():
-            raise InputError(
-                f"joint {joint!r} has neither velocity nor acceleration limits: pass "
-                f"velocity={{{joint!r}: bound}} or acceleration={{{joint!r}: bound}}",
-                joint=joint,
-            )
+            names = ", ".join(map(repr, joints))
+            raise InputError(f"{who.format(names)} {lack} limits: pass {remedy}", joint=joints[0])
     for kind, (low, high) in bounds.limits_by_name():
         for j, joint in enumerate(robot.joints):
             # Postures need not include zero, and a joint's weight may need torques of one sign.

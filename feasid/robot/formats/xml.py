@@ -212,7 +212,10 @@ def parse_xml(
     if not data.strip():
         raise DescriptionError(f"{path} is empty", path=path, line=1, column=1)
     if data.startswith(b"PK\x03\x04"):
-        raise DescriptionError(f"{path} is an archive: unpack it, name the file in it", path=path)
+        text = (
+            "is an archive: unpack it, name the file in it; a saved fit has feasid.load(path).robot"
+        )
+        raise DescriptionError(f"{path} {text}", path=path)
     for beginning, tag in NO_XML.items():
         if data.startswith(beginning):
             root = Element(tag, {}, None, 0, 1)
