@@ -307,7 +307,7 @@ USES = [
     ("more than .* samples: align them", lambda s: f.ExternalTorque(
         s.believing[0], 500.0, delay=9.0)),
     ("harmonics must be .* at most 1000", lambda s: f.excite(s.full, harmonics=10**6)),
-    ("'shoulder' has neither velocity nor", lambda s: moving(
+    ("'wheel_joint' have neither velocity nor", lambda s: moving(
         s, velocity=np.inf, acceleration=np.inf)),
     ("velocity has an entry that is NaN", lambda s: moving(s, velocity=[NAN, 1, 1])),
     ("velocity is larger than", lambda s: moving(s, velocity=1e200)),

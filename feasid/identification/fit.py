@@ -16,6 +16,7 @@ from feasid.core.errors import InputError, NotEnoughDataError
 from feasid.core.notes import Note, as_notes
 from feasid.identification.effects.calibration import Calibration, allow
 from feasid.identification.effects.corrected_log import (
+    CorrectedLog,
     UncorrectedLog,
     has_rows,
     make_uncorrected_log,
@@ -197,11 +198,7 @@ def _fit_with_effects(request: FitRequest, setup: UncorrectedLog, plain: _Soluti
     """The fit with what a search found, and with errors that all rows of the log share."""
     (selection, trial), solved = enter_effects(setup, plain.estimate, request.words), plain
     if trial is not selection.plain:
-        delay = plain.delay
-        if trial.correction.shifts_torques:
-            delay = Delay()
-        elif delay.left:  # the effects may explain it
-            delay = Delay(left=find_delay(trial.reduced).left)
+        delay = _remaining_delay(trial, plain.delay)
         solved = _solve(request, trial.base, trial.reduced, delay, trial.correction)
     elif request.options["robust"] is not None:
         solved = _solve(request, plain.base, plain.reduced, plain.delay)
@@ -213,6 +210,13 @@ def _fit_with_effects(request: FitRequest, setup: UncorrectedLog, plain: _Soluti
     estimate, notes = estimate.with_systematic(bias), [*more, *solved.notes]
     solved = replace(solved, estimate=estimate, notes=notes, rows=trial.rows.parts)
     return _Answer(solved, calibration, selection, selection.notes)
+
+
+def _remaining_delay(trial: CorrectedLog, delay: Delay) -> Delay:
+    """What remains of a delay that was found before: the effects may explain it."""
+    if trial.correction.shifts_torques:
+        return Delay()
+    return Delay(left=find_delay(trial.reduced).left) if delay.left else delay
 
 
 def _solve(
