@@ -83,8 +83,7 @@ def run_fit(arguments: argparse.Namespace) -> Answer:
     _check_outputs(arguments)
     for option in ("verify_with", "offset_origin", "extensions", "for_"):
         if getattr(arguments, option) and not arguments.out:
-            named = argument_name(option)
-            raise InputError(f"{named} requires a written file: name it with --out")
+            raise InputError(f"{argument_name(option)} requires a written file: name it with --out")
     options = read_options(arguments, FitOptions, "feasid fit")
     how = read_parameters(arguments, WRITE, "offset_origin for_")
     how |= {"extensions": arguments.extensions, "overwrite": arguments.overwrite}

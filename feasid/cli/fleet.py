@@ -35,8 +35,7 @@ def run_fleet(arguments: argparse.Namespace) -> Answer:
     inputs = [path for paths in logs.values() for path in paths]
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, FitOptions, "feasid fleet")
-    robot = read_robot(arguments)
-    fleet = fit_fleet(logs, robot, **options)
+    fleet = fit_fleet(logs, read_robot(arguments), **options)
     print_display(fleet.display())
     print(f"\n{fleet.table.to_string(float_format='{:.3g}'.format)}")
     write_outputs(arguments, save=fleet.save, report=fleet.report)

@@ -46,8 +46,7 @@ def run_show(arguments: argparse.Namespace) -> Answer:
     model = _load(arguments.model)
     holds = None if model.certificate is None else model.certificate.holds()
     print_display(replace(model.display(), more=""))
-    text = f"\n{model.summary()}" if arguments.verbose else model.version_line
-    print(spell_as_arguments(text))
+    print(spell_as_arguments(f"\n{model.summary()}" if arguments.verbose else model.version_line))
     print(CERTIFICATE[holds])
     return {True: 0, False: 1, None: 3}[holds], lambda: {
         **fit_as_data(model),

@@ -121,8 +121,7 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
         if names:
             most = MAX_TITLE_CHARACTERS if name == "y" else 24
             labels = [truncate(text, most) for text in names]
-            set_ticks = getattr(axis, f"set_{name}ticks")
-            set_ticks(range(len(labels)), labels, parse_math=False)
+            getattr(axis, f"set_{name}ticks")(range(len(labels)), labels, parse_math=False)
             if name == "x" and sum(map(len, labels)) > LETTERS * axis.get_figure().get_figwidth():
                 axis.tick_params(axis="x", labelrotation=60)
     axis.tick_params(labelsize=8)

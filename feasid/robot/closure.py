@@ -513,8 +513,7 @@ class Closure:
         jacobian, passive = self.jacobian(q)
         dq = np.einsum("asn,sn->an", jacobian, ds)
         ddq = np.einsum("asn,sn->an", jacobian, dds)
-        drift = self.conditions.drift(q, dq)
-        ddq -= A[:, self.passive] @ _solve_least_squares(passive, drift.T).T
+        ddq -= A[:, self.passive] @ _solve_least_squares(passive, self.conditions.drift(q, dq).T).T
         return q, dq, ddq, jacobian
 
 

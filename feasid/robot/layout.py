@@ -168,8 +168,7 @@ class RobotLayout(KinematicTree):
         reach = np.pi * coordinate_units(self, 1.0)
         lower, upper = self.position_limits[:, self.independent]
         low, high = np.maximum(lower, home - reach), np.minimum(upper, home + reach)
-        draws = np.random.default_rng(0).uniform(0, 1, (self.dof, BRANCH_PROBES))
-        s = low + (high - low) * draws
+        s = low + (high - low) * np.random.default_rng(0).uniform(0, 1, (self.dof, BRANCH_PROBES))
         q, closed = self.closure.solve_by_continuation(s)
         s, q = s[:, ~closed], q[:, ~closed]
         change = self.closure.passes_singularity(s, q)

@@ -85,8 +85,7 @@ def exponentials(xi: Array) -> tuple[Array, Array]:
     cross = np.moveaxis(inertia.skew(w.T), 0, -1)
     cross2 = np.einsum("ijn,jkn->ikn", cross, cross)
     eye = np.eye(3)[:, :, None]
-    rotation = eye + a * cross + b * cross2
-    return rotation, np.einsum("ijn,jn->in", eye + b * cross + c * cross2, v)
+    return eye + a * cross + b * cross2, np.einsum("ijn,jn->in", eye + b * cross + c * cross2, v)
 
 
 def from_quaternion(q: Array) -> Array:

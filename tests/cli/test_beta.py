@@ -97,8 +97,7 @@ def test_proofs_of_a_fit_are_bound_to_a_robot_with_held_joints_and_terms_of_its_
     """The walk of docs/certificates.md: friction that the log chose, a joint that was held."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(ARM)
-    held = feasid.load_robot("arm.urdf", lock={"shoulder": 0.0})
-    robot = held.with_joint_terms()
+    robot = feasid.load_robot("arm.urdf", lock={"shoulder": 0.0}).with_joint_terms()
     simulate(robot, arm_parameters(robot), 0, noise=0.02).to_csv("log.csv", index=False)
     about = ["--robot", "arm.urdf", "--lock", "shoulder=0"]
     options = ["--friction", "viscous,coulomb,sqrt"]
@@ -111,8 +110,7 @@ def test_proofs_of_a_fit_are_bound_to_a_robot_with_held_joints_and_terms_of_its_
     assert "NOT" not in capsys.readouterr().out
     assert main(["verify", "bound.json", "--robot", "arm.urdf"]) == 1
     assert "NOT about your data" in capsys.readouterr().out
-    table = pd.read_csv("b.csv")
-    table.iloc[::-1].to_csv("turned.csv", index=False)
+    pd.read_csv("b.csv").iloc[::-1].to_csv("turned.csv", index=False)
     assert main(["check", "--beta", "turned.csv", *about]) == 2
     assert "but the values given name" in capsys.readouterr().err
 

@@ -25,8 +25,7 @@ def folder(tmp_path, monkeypatch):
     """A CSV with its own names, degrees, an unnamed clock and a hole."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot("arm.urdf")
-    terms = robot.with_joint_terms()
+    terms = feasid.load_robot("arm.urdf").with_joint_terms()
     log = simulate(terms, arm_parameters(terms), 1, noise=0.05)
     log = log.drop(columns=[c for c in log if c.startswith("ddq_")])
     turning = [c for c in log if c.startswith(("q_", "dq_")) and "slide" not in c]
@@ -59,8 +58,7 @@ def test_messages_alone_lead_to_a_fit(folder, capsys):
     assert main([*words[1:], "--out", "mine.urdf", "--save", "mine.feasid"]) == 0, (
         capsys.readouterr()
     )
-    fit = feasid.load("mine.feasid")
-    assert fit.relative_error["all"] < ERROR
+    assert feasid.load("mine.feasid").relative_error["all"] < ERROR
     assert feasid.check("mine.urdf").feasible
 
 

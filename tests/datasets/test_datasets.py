@@ -147,8 +147,7 @@ def test_tx40_from_its_motors_with_a_coupled_wrist():
     other = fit.errors(df.iloc[half:])
     assert fit.relative_error["all"] < 0.06
     assert other["all"] < 0.13
-    wrist = fit.joint_terms.loc["wrist_motor"]
-    assert wrist[["Ia", "fv", "fc"]].gt(0).all()
+    assert fit.joint_terms.loc["wrist_motor"][["Ia", "fv", "fc"]].gt(0).all()
 
 
 @pytest.mark.slow

@@ -28,8 +28,7 @@ def test_the_motion_is_the_published_series_and_its_derivatives():
                 bend += w * (b[n - 1] * cos(w * t[k]) - a[n - 1] * sin(w * t[k]))
             found = q[k, joint], dq[k, joint], ddq[k, joint]
             np.testing.assert_allclose(found, (value, slope, bend), atol=ATOL)
-    period = round(20.0 / table["sample_time_s"])
-    np.testing.assert_allclose(q[period], q[0], atol=ATOL)
+    np.testing.assert_allclose(q[round(20.0 / table["sample_time_s"])], q[0], atol=ATOL)
 
 
 def recorded_folder(folder, seed=0):

@@ -71,8 +71,7 @@ def test_every_format_keeps_shapes_links_colours_and_followers(tmp_path, first, 
     assert model.ngeom == 4
     mass = sum(b.inertial[9] for b in robot.bodies)
     assert model.body_mass[model.body("tool").id] == 0.0
-    moving = model.body_mass[model.body_weldid != 0].sum()
-    assert moving == pytest.approx(mass, rel=1e-6)
+    assert model.body_mass[model.body_weldid != 0].sum() == pytest.approx(mass, rel=1e-6)
 
 
 def test_each_program_has_a_word_for_what_it_does_not_read(tmp_path):

@@ -147,8 +147,7 @@ def test_meshes_are_left_to_the_compiler(tmp_path):
         load_robot(path)
     assert "use_mujoco=True" in str(caught.value)
     assert f"{path}:1" in str(caught.value)
-    robot = load_robot(path, use_mujoco=True)
-    assert robot.bodies[0].inertial[9] == pytest.approx(1000 / 6)
+    assert load_robot(path, use_mujoco=True).bodies[0].inertial[9] == pytest.approx(1000 / 6)
     assert check_file(path).status == "feasible"
 
 
@@ -188,8 +187,7 @@ def test_includes_are_read_from_below_the_main_file(tmp_path):
     write(tmp_path, '<mujocoinclude><compiler angle="radian"/></mujocoinclude>', "sub/c.xml")
     path = write(tmp_path, model('<include file="sub/part.xml"/>', '<include file="sub/c.xml"/>'))
     same_as_compiled(path)
-    report = check_file(path)
-    assert report.links[0].link.path == str(tmp_path / "sub" / "part.xml")
+    assert check_file(path).links[0].link.path == str(tmp_path / "sub" / "part.xml")
 
 
 @pytest.mark.parametrize(
@@ -325,8 +323,7 @@ def test_welded_bodies_are_judged_with_their_carrier(tmp_path):
 ])  # fmt: skip
 def test_corrections_change_these_numbers_only(tmp_path, inertial):
     text = model(f'<!-- keep --><inertial pos="0 0 0" mass="1" {inertial}/>')
-    path = write(tmp_path, text)
-    repair = correct_file(path)
+    repair = correct_file(write(tmp_path, text))
     new = repair.data.decode()
     numbers = re.compile(r"(diaginertia|fullinertia)=(['\"])[^'\"]*['\"]")
     assert new != text

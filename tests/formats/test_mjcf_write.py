@@ -46,19 +46,16 @@ def test_every_form_is_replaced_by_the_new_inertia(tmp_path, inertial, joint):
     feasid.write(robot, tmp_path / "out.xml")
     new = (tmp_path / "out.xml").read_bytes()
     assert all("<inertial" in line for line in changed_lines(text.encode(), new))
-    compiled = load_robot(mujoco.MjModel.from_xml_string(new.decode()))
-    found = compiled.bodies[-1].inertial
+    found = load_robot(mujoco.MjModel.from_xml_string(new.decode())).bodies[-1].inertial
     assert relative_difference(found, robot.bodies[-1].inertial) < RTOL_WRITTEN
 
 
 def test_a_tree_with_welded_bodies(tmp_path):
-    path = write(tmp_path, TREE)
-    robot = load_robot(path)
+    robot = load_robot(write(tmp_path, TREE))
     assert own_text(robot) == TREE.encode()
     small = robot.with_values(1e-3 * with_random_inertia(robot).values)
     for new in (with_random_inertia(robot, 3), small):
-        data = own_text(new).decode()
-        compiled = load_robot(mujoco.MjModel.from_xml_string(data))
+        compiled = load_robot(mujoco.MjModel.from_xml_string(own_text(new).decode()))
         for ours, theirs in zip(new.bodies, compiled.bodies, strict=True):
             assert relative_difference(theirs.inertial, ours.inertial) < RTOL_WRITTEN
 

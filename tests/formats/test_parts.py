@@ -157,8 +157,7 @@ def test_what_was_left_out_in_words():
     assert names == [f"'c{k}'" for k in range(len(names))]
     assert len(names) + int(shown[2] or 0) == 9
     assert note.startswith("in the file, but not in the model: ")
-    few = [LeftOut("camera", f"c{k}") for k in range(len(names))]
-    (note,) = left_out_notes(few)
+    (note,) = left_out_notes([LeftOut("camera", f"c{k}") for k in range(len(names))])
     assert "more" not in note
 
 
@@ -184,8 +183,7 @@ def test_effects_are_refused_or_left_out_as_asked():
 
 @pytest.mark.parametrize("count", [1, 2, 6, 7, 9])
 def test_names_in_notes(count):
-    names = [f"n{k}" for k in range(count)]
-    said = _join_names("link", names)
+    said = _join_names("link", [f"n{k}" for k in range(count)])
     assert said.startswith("links 'n0', " if count > 1 else "link 'n0'")
     assert said.endswith(" and 3 more" if count == 9 else " and 1 more" if count == 7 else "'")
     assert said.count("'n") == min(count, 6)
@@ -238,8 +236,7 @@ def test_one_leader_or_none():
 
 def test_numbers_of_a_body_in_a_new_file():
     possible = [1, 0, 0, 1, 0, 1, 0, 0, 0, 2]
-    found = inertial_in_body_axes(body([[0, 0, 1, 0, 0, 0]], inertial=possible))
-    assert found.mass == 2.0
+    assert inertial_in_body_axes(body([[0, 0, 1, 0, 0, 0]], inertial=possible)).mass == 2.0
     assert inertial_in_body_axes(body([[0, 0, 1, 0, 0, 0]], inertial=np.zeros(10))) is None
     for wrong, words in (
         (None, "body 'b' has no inertial parameters: fit them, or describe them"),
@@ -331,8 +328,7 @@ def test_shapes_that_a_urdf_gives(collision, kind):
 def test_meshes_that_a_urdf_gives(mesh, name, scale):
     shape = f"<collision><geometry><mesh {mesh}/></geometry></collision>"
     box = '<collision><geometry><box size="1 1 1"/></geometry></collision>'
-    robot = feasid.load_robot(URDF.format(more=shape + box))
-    (found,) = collision_meshes(robot)["a"]
+    (found,) = collision_meshes(feasid.load_robot(URDF.format(more=shape + box)))["a"]
     assert (found.name, found.scale.tolist()) == (name, scale)
 
 
@@ -355,8 +351,7 @@ def test_joints_without_a_name_are_named_after_their_body(count):
     text = f"""<mujoco><worldbody><body name="b"><inertial pos="0 0 0" mass="1"
     diaginertia="1 1 1"/>{joints}</body></worldbody></mujoco>"""
     one = feasid.load_robot(text)
-    other = feasid.load_robot(mujoco.MjModel.from_xml_string(text))
-    assert one.joints == other.joints
+    assert one.joints == feasid.load_robot(mujoco.MjModel.from_xml_string(text)).joints
     assert one.joints == ("b", "b_joint2", "b_joint3")[:count]
 
 
@@ -367,8 +362,7 @@ def test_a_sidecar_that_is_no_longer_needed_is_removed(tmp_path):
     rich = robot.with_joint_terms(("viscous", "coulomb", "offset"))
     rich = rich.with_values(np.nan_to_num(rich.values, nan=0.1))
     out = tmp_path / "out.urdf"
-    written = feasid.write(rich, out)
-    assert written is not None
+    assert feasid.write(rich, out) is not None
     (sidecar,) = tmp_path.glob("out.urdf*json")
     feasid.write(robot, out, overwrite=True)
     assert not sidecar.exists()

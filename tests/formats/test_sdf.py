@@ -55,8 +55,7 @@ def test_frames_poses_of_joints_and_degrees_place_the_same_joints():
     # The wheel's frame is turned by 90 degrees about y, its axis is x of the turned-back joint.
     turn = ours.bodies[2].rotation
     np.testing.assert_allclose(turn, [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-15)
-    direction = turn @ ours.bodies[2].motion[:3, 0]
-    np.testing.assert_allclose(direction, [1, 0, 0], atol=1e-15)
+    np.testing.assert_allclose(turn @ ours.bodies[2].motion[:3, 0], [1, 0, 0], atol=1e-15)
 
 
 def test_joint_positions_are_those_of_mjcf():
@@ -126,8 +125,7 @@ def test_one_of_several_models_and_models_inside_a_model(tmp_path):
     flat = (
         LOCAL.replace(shoulder, "").replace(pose, "").replace("</model>", f"</model>{weld}</model>")
     )
-    right = flat.replace(link("base"), link("base") + hand)
-    head, tail = right.split("<model", 1)
+    head, tail = flat.replace(link("base"), link("base") + hand).split("<model", 1)
     left = tail.replace('"arm"', '"left"', 1).replace("1.25", "9.25").replace("</sdf>", "")
     both = f'{head}<world name="w"><model{left}<model{tail[:-7]}</world></sdf>'
     (world := tmp_path / "world.sdf").write_text(both)
@@ -192,8 +190,7 @@ def test_links_are_judged_and_corrected_in_their_own_text(tmp_path):
     path.write_text(LOCAL.replace("<izz>0.0003</izz>", "<izz>0.003</izz>"))
     report = feasid.check(path)
     assert [r.link.name for r in report.infeasible] == ["plate"]
-    done = feasid.correct(path, out=out)
-    assert done.after.feasible
+    assert feasid.correct(path, out=out).after.feasible
     changed = changed_lines(path.read_bytes(), out.read_bytes())
     assert len(changed) == 2
     assert all("<inertia>" in line for line in changed)

@@ -57,8 +57,7 @@ def test_bodies_joints_and_members(tmp_path):
 
 
 def test_a_description_may_be_given_as_text():
-    robot = load_robot("\n" + ARM)
-    assert robot.joints == ("shoulder", "slide", "wheel_joint")
+    assert load_robot("\n" + ARM).joints == ("shoulder", "slide", "wheel_joint")
     with pytest.raises(DescriptionError, match=r"<text>:1:1: root is <html>"):
         load_robot("<html/>")
     with pytest.raises(InputError, match="not from dict"):
@@ -75,8 +74,7 @@ def test_a_floating_base_carries_the_root_link(tmp_path):
 
 def test_planar_and_floating_joints_have_their_degrees_of_freedom():
     text = ARM.replace('type="prismatic"', 'type="planar"')
-    robot = robot_of_text(text.encode())
-    motion = robot.bodies[1].motion
+    motion = robot_of_text(text.encode()).bodies[1].motion
     assert motion.shape == (6, 3)
     np.testing.assert_allclose(motion[:3, 0], [0, 0, 1])
     np.testing.assert_allclose(motion[5, 1:], 0, atol=1e-15)
@@ -130,8 +128,7 @@ def test_lumped_inertias_and_placements_equal_pinocchio(path):
     for body in robot.bodies:
         theirs = np.empty(10)
         joint = model.getJointId("root_joint" if root else body.joint)
-        parameters = model.inertias[joint].toDynamicParameters()
-        theirs[inertia.PINOCCHIO] = parameters
+        theirs[inertia.PINOCCHIO] = model.inertias[joint].toDynamicParameters()
         ours = np.zeros(10) if body.inertial is None else body.inertial
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=RTOL_PIN * np.abs(theirs).max())
         home = model.jointPlacements[joint]
@@ -349,8 +346,7 @@ def test_encodings_are_read_by_declaration(encoding, bom, declared):
     text = ARM.replace("a small arm", "kleiner Arm für Übung").replace('"upper"', '"Öber"')
     if declared:
         text = text.replace('version="1.0"', f'version="1.0" encoding="{declared}"')
-    robot = robot_of_text(bom + text.encode(encoding))
-    assert robot.bodies[0].name == "Öber"
+    assert robot_of_text(bom + text.encode(encoding)).bodies[0].name == "Öber"
 
 
 def test_undecodable_bytes_name_their_offset():

@@ -214,8 +214,7 @@ def test_thin_bodies_far_from_their_frame_stay_exactly_possible(seed, flat):
 
 
 def test_a_base_that_cannot_exist_is_said_because_mujoco_refuses_the_file(tmp_path):
-    robot = load_robot(ARM.replace('izz="0.015"', 'izz="0.15"'))
-    written = write(robot, tmp_path / "arm.urdf")
+    written = write(load_robot(ARM.replace('izz="0.015"', 'izz="0.15"')), tmp_path / "arm.urdf")
     assert "without which MuJoCo and Gazebo refuse the file ('base')" in written.left_out
     with pytest.raises(ValueError, match="balanceinertia"):
         pytest.importorskip("mujoco").MjModel.from_xml_path(str(tmp_path / "arm.urdf"))

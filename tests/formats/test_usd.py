@@ -155,8 +155,7 @@ def test_a_robot_from_usd_is_that_of_its_urdf(tmp_path, name, length, mass, suff
 @pytest.mark.parametrize("name", ["panda", pytest.param("g1", marks=pytest.mark.slow)])
 def test_a_fit_is_written_into_the_text_and_nothing_else_changes(tmp_path, name):
     path, out = tmp_path / "robot.usda", tmp_path / "fitted.usda"
-    stage = stage_of_urdf(urdf(name))
-    text = stage.GetRootLayer().ExportToString()
+    text = stage_of_urdf(urdf(name)).GetRootLayer().ExportToString()
     path.write_text(text.replace('def "', '# a comment { of ( mine\n    def "', 1))
     robot = feasid.load_robot(path, lock=locks(name))
     terms = robot.with_joint_terms()
@@ -302,8 +301,7 @@ def test_a_body_that_floats_beside_a_robot_is_refused(tmp_path):
 def test_the_other_axis_up_turns_gravity(tmp_path):
     path = tmp_path / "robot.usda"
     stage_of_urdf(urdf("panda"), up="Y").Export(str(path))
-    robot = feasid.load_robot(path, lock=locks("panda"))
-    np.testing.assert_allclose(robot.gravity, [0, -9.81, 0])
+    np.testing.assert_allclose(feasid.load_robot(path, lock=locks("panda")).gravity, [0, -9.81, 0])
 
 
 def test_what_cannot_be_read_or_written_is_refused(tmp_path):

@@ -238,8 +238,7 @@ def test_a_urdfs_dynamics_are_drives_and_the_rest_is_listed():
     robot = load_robot(MODELS / "dynamics.urdf")
     (drive,) = robot.drives
     assert dict(zip(drive.symbols, drive.values, strict=True)) == {"fv": 0.5, "fc": 0.25}
-    torque = inverse_dynamics(robot, [0.3], [-2.0], [0.0])[0, 0]
-    assert torque == pytest.approx(-2 * 0.5 - 0.25)
+    assert inverse_dynamics(robot, [0.3], [-2.0], [0.0])[0, 0] == pytest.approx(-2 * 0.5 - 0.25)
     terms, left = robot.source.notes
     assert "viscous friction of 1 joint, Coulomb friction of 1 joint" in terms
     assert left.endswith("<transmission> ('t'); <gazebo> ('a'); <dynamics spring_stiffness=> ('j')")
@@ -254,8 +253,7 @@ def test_a_spring_is_a_parameter_like_the_others():
     delta = rng.standard_normal(robot.size)
     tau = inverse_dynamics(robot, q, dq, ddq, parameters=delta)
     np.testing.assert_allclose(feasid.regressor(robot, q, dq, ddq) @ delta, tau, rtol=1e-12)
-    base = feasid.base_parameters(robot)
-    assert len(base.independent) == np.linalg.matrix_rank(
+    assert len(feasid.base_parameters(robot).independent) == np.linalg.matrix_rank(
         feasid.regressor(robot, q, dq, ddq)[:, 0, :]
     )
     assert robot.with_joint_terms(("viscous",)).drives[0].symbols == ("fv", "k")

@@ -159,8 +159,7 @@ def test_what_is_known_must_exist(known, words):
 
 
 def test_a_fit_puts_no_mass_on_virtual_links_and_keeps_a_known_one(tmp_path):
-    path = write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE))
-    robot = load_robot(path)
+    robot = load_robot(write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE)))
     log = simulate(robot, robot.values, 0, noise=0.02)
     fit = feasid.fit(log, robot, friction=())
     assert not fit.delta[robot.inertial_columns[:2]].any()

@@ -178,8 +178,7 @@ def test_followers_of_followers(seed):
     q = dict(zip(JOINTS, found.A @ s + found.b, strict=True))
     np.testing.assert_allclose([q[JOINTS[i]] for i in found.independent], s)
     for c in couplings:
-        expected = c.offset + sum(f * q[j] for j, f in c.factors.items())
-        assert q[c.joint] == pytest.approx(expected)
+        assert q[c.joint] == pytest.approx(c.offset + sum(f * q[j] for j, f in c.factors.items()))
     held = without_joint(couplings, "a", 0.7)
     assert all(c.joint != "a" and "a" not in c.factors for c in held)
     for c in held:

@@ -71,8 +71,7 @@ def test_ankle_sensors_on_a_walking_robot():
     robot, _ = loaded("solo12")
     sensed = with_force_sensor(robot, "FL_LOWER_LEG", name="ankle")
     base = base_parameters(sensed, held="ankle", measured="ankle")
-    names = {sensed.parameter_names[c][0] for c in base.independent}
-    assert names == {"ankle", "FL_LOWER_LEG"}
+    assert {sensed.parameter_names[c][0] for c in base.independent} == {"ankle", "FL_LOWER_LEG"}
 
 
 def test_names_are_checked():

@@ -130,8 +130,7 @@ def test_regressor_and_inverse_dynamics(symbol):
     own = q[:, 0], dq[:, 0], ddq[:, 0]
     rigid = robot.without_joint_terms()
     rates = (0 * dq, 0 * ddq) if TERMS[symbol].at_rest else (dq, ddq)
-    load = feasid.inverse_dynamics(rigid, q, *rates)[:, 0]
-    wanted = formula(symbol, *own, load)
+    wanted = formula(symbol, *own, feasid.inverse_dynamics(rigid, q, *rates)[:, 0])
     Y = feasid.regressor(robot, q, dq, ddq)[:, :, column(robot, symbol)]
     np.testing.assert_allclose(Y[:, 0], wanted, rtol=1e-10, atol=ROUNDING)
     assert not Y[:, 1].any()
@@ -155,8 +154,7 @@ def test_the_derivative_of_the_energy_is_the_factor(symbol, transition):
         return drive_energy(own, symbol, at, at)
 
     slope = (energy(x + STEP) - energy(x - STEP)) / (2 * STEP)
-    wanted = own.factor(symbol, x, x, x)
-    np.testing.assert_allclose(slope, wanted, rtol=SLOPE, atol=SLOPE)
+    np.testing.assert_allclose(slope, own.factor(symbol, x, x, x), rtol=SLOPE, atol=SLOPE)
     assert energy(np.zeros(1)) == 0.0
 
 
@@ -224,8 +222,7 @@ def test_gradients_of_designed_motions(symbol, smoothing):
 @pytest.mark.parametrize("symbol", SYMBOLS)
 def test_generated_code(symbol, transition):
     robot = arm(symbol, transition)
-    routine = BaseParameterModel.from_robot(robot).routine("inverse_dynamics")
-    function = python_function(routine)
+    function = python_function(BaseParameterModel.from_robot(robot).routine("inverse_dynamics"))
     q, dq, ddq = np.random.default_rng(4).uniform(-2, 2, (3, SAMPLES, 2))
     found = [function(*x) for x in zip(q.tolist(), dq.tolist(), ddq.tolist(), strict=True)]
     wanted = feasid.inverse_dynamics(robot, q, dq, ddq)
@@ -298,8 +295,7 @@ def test_feasible_set(symbol):
         assert broken == (f"{symbol} of 1",)
     else:
         assert len(broken) == bool(TERMS[symbol].bounded_by)
-    verdict = feasid.check(robot.with_values(negative))
-    assert verdict.feasible == (not broken)
+    assert feasid.check(robot.with_values(negative)).feasible == (not broken)
 
 
 # -- words, options, files -------------------------------------------------------------------

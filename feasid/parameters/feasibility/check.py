@@ -475,5 +475,4 @@ class Verdict(Displayed):
 
 def _join_names(names: tuple[str, ...], between: str) -> str:
     shortened = [n if len(n) <= LONGEST else f"{n[: LONGEST - 3]}..." for n in names[:NAMED]]
-    more = f" and {len(names) - NAMED} more" * (len(names) > NAMED)
-    return between.join(shortened) + more
+    return between.join(shortened) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)

@@ -261,8 +261,18 @@ def lower_bound(program: ConeArrays, raw: SolverAnswer) -> float:
     Z, z and w may be scaled together by any t >= 0 as long as ``|t w| <= 1``, and what is left of
     the unit ball is spent on the part of b outside the range of A, which nothing can fit.
     """
-    A, b = program.A, program.b
-    pull, offset = _combine_multipliers(program, raw)
+    A, b, pull, offset = program.A, program.b, np.zeros(program.A.shape[1]), 0.0
+    if len(raw.multipliers) == len(program.sizes) and raw.prices.shape == program.h.shape:
+        # ``F*(Z) + G'z`` and ``<Z, f> + z'h`` for the multipliers, projected to their cones.
+        stacked = np.zeros(len(program.f))
+        ends = np.cumsum([0, *(s * s for s in program.sizes)]).tolist()
+        for (first, last), matrix in zip(pairwise(ends), raw.multipliers, strict=True):
+            if np.isfinite(matrix).all():
+                values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+                stacked[first:last] = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
+        prices = np.where(np.isfinite(raw.prices), np.maximum(raw.prices, 0.0), 0.0)
+        pull = np.asarray(program.F.T @ stacked + program.G.T @ prices)
+        offset = float(stacked @ program.f + prices @ program.h)
     Q, R = program.qr_factors
     outside = b - Q @ (Q.T @ b)
     outside -= Q @ (Q.T @ outside)
@@ -276,18 +286,3 @@ def lower_bound(program: ConeArrays, raw: SolverAnswer) -> float:
         return distance
     # The largest t gain + distance sqrt(1 - (t size)^2) over 0 <= t <= 1 / size.
     return float(np.hypot(gain / size, distance))
-
-
-def _combine_multipliers(program: ConeArrays, raw: SolverAnswer) -> tuple[Array, float]:
-    """``F*(Z) + G'z`` and ``<Z, f> + z'h`` for the multipliers, projected to their cones."""
-    if len(raw.multipliers) != len(program.sizes) or raw.prices.shape != program.h.shape:
-        return np.zeros(program.A.shape[1]), 0.0
-    stacked = np.zeros(len(program.f))
-    ends = np.cumsum([0, *(s * s for s in program.sizes)]).tolist()
-    for (first, last), matrix in zip(pairwise(ends), raw.multipliers, strict=True):
-        if np.isfinite(matrix).all():
-            values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-            stacked[first:last] = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
-    prices = np.where(np.isfinite(raw.prices), np.maximum(raw.prices, 0.0), 0.0)
-    pull = program.F.T @ stacked + program.G.T @ prices
-    return np.asarray(pull), float(stacked @ program.f + prices @ program.h)

@@ -248,8 +248,7 @@ class BaseParameters(IdentifiedParameters, Displayed):
     def listing(self) -> str:
         """One numbered line per base parameter."""
         width = len(str(self.size))
-        lines = [f"{k + 1:>{width}}  {text}" for k, text in enumerate(self.expressions)]
-        return "\n".join(lines)
+        return "\n".join(f"{k + 1:>{width}}  {text}" for k, text in enumerate(self.expressions))
 
     def plot(self) -> Figure:
         """A figure of `table`. Needs the extra "plot"."""

@@ -384,8 +384,7 @@ def _propagate_exactly(
     if rotor is not None:
         turn = [to_rationals(r) for r in rational_rotation(rotor.rotation, f"the rotor of {what}")]
         place = to_rationals(printed_decimal(float(v)) for v in rotor.position)
-        speed = to_rational(printed_decimal(rotor.gear) / size)
-        spin = [zero, zero, speed, zero, zero, zero]
+        spin = [zero, zero, to_rational(printed_decimal(rotor.gear) / size), zero, zero, zero]
         view = motion_transform(turn, place)
         lift, lower = lift + view, lower + transpose(parameter_map(view))
         turns = [block_diagonal(turns[0], cross(spin))]

@@ -30,7 +30,7 @@ from feasid.parameters.identifiability.invariant_subspaces import (
     stacked_action,
     velocity_spectrum,
 )
-from feasid.robot.bodies import SYMMETRIC_ROTOR, Body, Rotor
+from feasid.robot.bodies import SYMMETRIC_ROTOR, Body
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
 
@@ -372,31 +372,32 @@ class ScaledExperiment:
     @cached_property
     def rotor_views(self) -> tuple[RotorView | None, ...]:
         """Rotors in working units."""
-        return tuple(self._rotor_view(i, b.rotor) for i, b in enumerate(self.robot.bodies))
-
-    def _rotor_view(self, i: int, rotor: Rotor | None) -> RotorView | None:
-        if rotor is None:
-            return None
-        body = self.robot.bodies[i]
-        if body.dof != 1:
-            raise UnsupportedJointError(
-                f"joint {body.joint!r} has a rotor but {body.dof} degrees of freedom: a rotor "
-                "turns at a ratio of one joint position",
-                joint=body.joint,
-            )
-        f, p = self.frames, self.robot.parents[i]
-        origin = f.origins[p] if p >= 0 else body.position
-        position = (rotor.position - origin) / f.length
-        lift = motion_transform(rotor.rotation, position)
-        inertia = ROOT2[:, None] * parameter_transform(rotor.rotation, position) / ROOT2
-        speed = rotor.gear / float(f.speeds[i][0])
-        if rotor.symmetric:
-            velocity, parameter = (ScrewSpectrum(np.eye(k), {}, None, 1) for k in (1, 4))
-            inertia = inertia @ (ROOT2[:, None] * SYMMETRIC_ROTOR)
-            spin = np.array([[0.0, 1.0, 0.0, 0.0]])
-            return RotorView(lift[2:3], inertia, speed, velocity, parameter, spin)
-        velocity, parameter = self._screw_spectra(ROTOR_SPIN)
-        return RotorView(lift, inertia, speed, velocity, parameter, momentum_map(ROTOR_SPIN))
+        views: list[RotorView | None] = []
+        for i, (body, p) in enumerate(zip(self.robot.bodies, self.robot.parents, strict=True)):
+            rotor, f = body.rotor, self.frames
+            if rotor is None:
+                views.append(None)
+                continue
+            if body.dof != 1:
+                raise UnsupportedJointError(
+                    f"joint {body.joint!r} has a rotor but {body.dof} degrees of freedom: a rotor "
+                    "turns at a ratio of one joint position",
+                    joint=body.joint,
+                )
+            origin = f.origins[p] if p >= 0 else body.position
+            position = (rotor.position - origin) / f.length
+            lift = motion_transform(rotor.rotation, position)
+            inertia = ROOT2[:, None] * parameter_transform(rotor.rotation, position) / ROOT2
+            if rotor.symmetric:  # its rotation changes nothing; only its spin has a momentum
+                velocity, parameter = (ScrewSpectrum(np.eye(k), {}, None, 1) for k in (1, 4))
+                inertia = inertia @ (ROOT2[:, None] * SYMMETRIC_ROTOR)
+                lift, spin = lift[2:3], np.array([[0.0, 1.0, 0.0, 0.0]])
+            else:
+                velocity, parameter = self._screw_spectra(ROTOR_SPIN)
+                spin = momentum_map(ROTOR_SPIN)
+            speed = rotor.gear / float(f.speeds[i][0])
+            views.append(RotorView(lift, inertia, speed, velocity, parameter, spin))
+        return tuple(views)
 
     @cached_property
     def torque_units(self) -> Array:

@@ -284,31 +284,29 @@ DIRECTIONS = _GRID / np.linalg.norm(_GRID, axis=1, keepdims=True)
 
 
 def enclosing_capsule(points: Array) -> tuple[Array, Array, float]:
-    """A capsule (start, end, radius) that contains points (N, 3), along a principal axis [m]."""
-    capsules = (_capsule_along(points, axis) for axis in _principal_axes(points))
+    """A capsule (start, end, radius) that contains points (N, 3), along a principal axis [m].
+
+    Its radius is that of a circle around all points, whose centre is found by steps towards the
+    farthest point (Badoiu and Clarkson, 2003).
+    """
+    capsules = []
+    for axis in _principal_axes(points):
+        height = points @ axis
+        flat = points - height[:, None] * axis
+        centre = flat.mean(axis=0)
+        for k in range(1, CIRCLE_STEPS):
+            away = flat - centre
+            centre = centre + away[np.argmax(np.einsum("ij,ij->i", away, away))] / (k + 1)
+        across = np.linalg.norm(flat - centre, axis=1)
+        radius = float(across.max()) * (1 + ROUNDING)
+        reach = np.sqrt(np.maximum(radius**2 - across**2, 0.0))
+        low, high = float(np.min(height + reach)), float(np.max(height - reach))
+        if low > high:  # the two balls hold all points without a straight part: one is enough
+            low = high = 0.5 * (low + high)
+        capsules.append((centre + low * axis, centre + high * axis, radius))
     return min(capsules, key=lambda c: c[2] ** 2 * (np.linalg.norm(c[1] - c[0]) + 4 / 3 * c[2]))
 
 
 def _principal_axes(points: Array) -> Array:
     """Principal axes of points as rows, shape (3, 3)."""
     return np.asarray(np.linalg.svd(points - points.mean(axis=0), full_matrices=True)[2])
-
-
-def _capsule_along(points: Array, axis: Array) -> tuple[Array, Array, float]:
-    """A capsule along a direction: its radius is that of a circle around all points.
-
-    The circle's centre by steps towards the farthest point (Badoiu and Clarkson, 2003).
-    """
-    height = points @ axis
-    flat = points - height[:, None] * axis
-    centre = flat.mean(axis=0)
-    for k in range(1, CIRCLE_STEPS):
-        away = flat - centre
-        centre = centre + away[np.argmax(np.einsum("ij,ij->i", away, away))] / (k + 1)
-    across = np.linalg.norm(flat - centre, axis=1)
-    radius = float(across.max()) * (1 + ROUNDING)
-    reach = np.sqrt(np.maximum(radius**2 - across**2, 0.0))
-    low, high = float(np.min(height + reach)), float(np.max(height - reach))
-    if low > high:  # the two balls hold all points without a straight part: one is enough
-        low = high = 0.5 * (low + high)
-    return centre + low * axis, centre + high * axis, radius

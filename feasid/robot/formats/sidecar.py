@@ -267,11 +267,22 @@ def with_loop_table(robot: Robot, path: str | Path) -> Robot:
         for entry in data.get("loops", ()):
             _check_names(entry, LOOP, f"loop {entry.get('name')!r}")
             name, kind = str(entry["name"]), entry.get("kind", "connect")
-            first, second = (
-                _loop_end_from_data(robot, name, entry, which) for which in ("first", "second")
-            )
-            ends = first[0], second[0], first[2], second[2]
-            loops.append(Loop(name, *ends, kind, first[1], second[1]))
+            ends: list[tuple[str | None, Array, Array]] = []
+            for end in ("first", "second"):
+                position, what = f"{end}_position", f"of loop {name!r}"
+                at = read_only_array(entry[position], (3,), f"{position} {what}")
+                turn = entry.get(f"{end}_rotation", np.eye(3))
+                turn = read_only_array(turn, (3, 3), f"{end}_rotation {what}")
+                link, places, owner = entry.get(end), link_places(robot), None
+                if link is not None and link not in places:
+                    hint = did_you_mean(link, places)
+                    raise DescriptionError(f"loop {name!r}: there is no link {link!r}{hint}")
+                if link is not None:  # one that is fixed to a body is part of it
+                    owner, around, place = places[link]
+                    turn, at = compose(around, place, turn, at)
+                ends.append((owner, turn, at))
+            (first, turn1, at1), (second, turn2, at2) = ends
+            loops.append(Loop(name, first, second, at1, at2, kind, turn1, turn2))
         coupled = replace(robot, couplings=(*robot.couplings, *couplings))
         active, configuration = data.get("active", []), data.get("configuration", {})
         closed = coupled.with_loops(loops, active, configuration)
@@ -310,22 +321,3 @@ def _check_names(entry: Mapping[str, Any], known: Sequence[str], what: str) -> N
         if name not in known:
             hint = did_you_mean(name, known)
             raise DescriptionError(f"{what} has an unknown entry {name!r}{hint}")
-
-
-def _loop_end_from_data(
-    robot: Robot, loop: str, entry: Mapping[str, Any], which: str
-) -> tuple[str | None, Array, Array]:
-    """Body, rotation and position of one end; a link that is fixed to a body is part of it."""
-    link = entry.get(which)
-    what = f"of loop {loop!r}"
-    position = read_only_array(entry[f"{which}_position"], (3,), f"{which}_position {what}")
-    rotation = entry.get(f"{which}_rotation", np.eye(3))
-    rotation = read_only_array(rotation, (3, 3), f"{which}_rotation {what}")
-    if link is None:
-        return None, rotation, position
-    places = link_places(robot)
-    if link not in places:
-        hint = did_you_mean(link, places)
-        raise DescriptionError(f"loop {loop!r}: there is no link {link!r}{hint}")
-    owner, link_rotation, link_position = places[link]
-    return owner, *compose(link_rotation, link_position, rotation, position)

@@ -247,8 +247,7 @@ def unrepresentable_terms(robot: Robot, form: Format) -> tuple[str, ...]:
             ends = symbol == "k" and drive.spring_range is not None
             shared = len(drive.coupling) > 1 and not form.holds_shared
             gaps[column] = symbol not in form.holds or shared or smooth or ends
-    values = np.nan_to_num(robot.values, nan=0.0)
-    lost = np.flatnonzero(gaps & (values != 0))
+    lost = np.flatnonzero(gaps & (np.nan_to_num(robot.values, nan=0.0) != 0))
     names = tuple(".".join(robot.parameter_names[int(c)]) for c in lost)
     usual = form.holds_gravity or np.array_equal(robot.gravity, GRAVITY)
     return names if usual else (*names, "gravity")

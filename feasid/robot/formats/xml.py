@@ -445,8 +445,7 @@ class Patch:
         """Set the numbers inside an element; those with the same value keep their text."""
         start = self.text.spans(element)[1]
         if self.text.closes_itself(element):
-            new = f">{decimals(values)}</{element.tag}>"
-            self.changes.append((start - 2, start, new.encode()))
+            self.changes.append((start - 2, start, f">{decimals(values)}</{element.tag}>".encode()))
             return
         self._set_numbers(start, element.close, values)
 

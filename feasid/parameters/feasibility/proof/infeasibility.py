@@ -361,5 +361,4 @@ def prove_boundary(problem: PresolvedQuestion, found: DualPoint, z: Array) -> Ce
     solved = solve_near(equations, start, lambda _: 1.0)
     if solved is None:
         return None
-    point = [solved[(j,)] for j in range(question.feasible.size)]
-    return question.certify_boundary(found, point)
+    return question.certify_boundary(found, [solved[(j,)] for j in range(question.feasible.size)])

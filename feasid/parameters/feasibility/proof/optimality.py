@@ -186,15 +186,20 @@ class CentralPath:
                 numbers.append((place, row, size))
         visible = len(A) >= A.shape[1] > 0 and np.linalg.cond(A * unit) * UNSEEN < 1
         matrices = _blocks_on_faces(question, x, scale, [row for _, row, _ in numbers], visible)
-        reduced = replace(
-            tightened,
-            blocks=tuple(_restrict_to_face(block, Q) for _, block, Q in matrices),
-            linear=tuple(
-                replace(row, coefficients=row.coefficients / size, constant=row.constant / size)
-                for _, row, size in numbers
-            ),
-            convex=(),
+        blocks = []
+        for _, block, Q in matrices:
+            entries = np.concatenate([block.constant[None], block.basis])
+            on_face = np.asarray(Q.T @ entries @ Q)
+            size = np.abs(Q).T @ np.abs(entries) @ np.abs(Q)
+            # What should be zero and is rounding would keep directions alive that nothing feels.
+            least = facial_reduction.ROUNDED_ZERO * size.max(axis=(-2, -1), keepdims=True)
+            on_face = np.where(np.abs(on_face) > least, on_face, 0.0)
+            blocks.append(replace(block, basis=on_face[1:], constant=on_face[0]))
+        linear = tuple(
+            replace(row, coefficients=row.coefficients / size, constant=row.constant / size)
+            for _, row, size in numbers
         )
+        reduced = replace(tightened, blocks=tuple(blocks), linear=linear, convex=())
         # Unit directions (n, z) that change data, matrices or numbers. If they do not depend on
         # some combination, one parameter of it is fixed.
         size = float(np.linalg.norm(A * unit)) or 1.0
@@ -301,16 +306,6 @@ def _blocks_on_faces(
             Q = span[:, : int((singular > SPANNED * singular[0]).sum())]
         out.append((place, block, Q / unit[:, None]))
     return out
-
-
-def _restrict_to_face(block: Block, Q: Array) -> Block:
-    """``Q' C(x) Q``, without the rounding of zeros."""
-    matrices = np.concatenate([block.constant[None], block.basis])
-    reduced = np.asarray(Q.T @ matrices @ Q)
-    size = np.abs(Q).T @ np.abs(matrices) @ np.abs(Q)
-    least = facial_reduction.ROUNDED_ZERO * size.max(axis=(-2, -1), keepdims=True)
-    reduced = np.where(np.abs(reduced) > least, reduced, 0.0)
-    return replace(block, basis=reduced[1:], constant=reduced[0])
 
 
 # -- ranges of linear forms ------------------------------------------------------------------------

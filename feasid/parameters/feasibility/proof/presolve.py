@@ -182,8 +182,7 @@ class PresolvedQuestion:
                 parts |= {k: -simplest_number(c) for k, c in zip(self.kept, shares, strict=True)}
             sign = -1 if error > 0 else 1
             y = {k: sign * part for k, part in parts.items() if abs(part) > NO_PART}
-            dual = self.lift_multipliers(y, {})
-            certificate = self.question.certify_infeasible(dual)
+            certificate = self.question.certify_infeasible(self.lift_multipliers(y, {}))
             if certificate is not None:
                 return certificate
         if self.broken:

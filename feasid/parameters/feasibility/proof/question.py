@@ -266,7 +266,16 @@ class Question:
 
     def unchecked_certificate(self, claim: str, **proof: Any) -> Certificate:
         """The claim with its proof, unchecked."""
-        names = self.feasible.names
+        names, constraints = self.feasible.names, []
+        for rule in (c for c in self.feasible.constraints if c.role == "asked"):
+            constant, entries = np.atleast_2d(rule.constant), []
+            for r, c in combinations_with_replacement(range(len(constant)), 2):
+                pairs = zip(rule.columns.tolist(), rule.basis[:, r, c], strict=True)
+                row = [[j, shortest_text(printed_decimal(v))] for j, v in pairs if v]
+                if row or constant[r, c] or isinstance(rule, Linear):
+                    entries.append([r, c, row, shortest_text(printed_decimal(constant[r, c]))])
+            item = {"name": certificate_name(rule.name), "strict": rule.strict}
+            constraints.append({**item, "size": len(constant), "entries": entries})
         data = {
             "format": checker.FORMAT,
             "claim": claim,
@@ -286,9 +295,7 @@ class Question:
                 }
                 for j, (row, value) in self.elimination.solved.items()
             ],
-            "constraints": [
-                constraint_data(c) for c in self.feasible.constraints if c.role == "asked"
-            ],
+            "constraints": constraints,
             **proof,
         }
         if self.values is not None:
@@ -361,8 +368,7 @@ class DualPoint:
         mass, length, terms = (Fraction(limit[k]) for k in checker.LIMITS)
         sizes = {"m": mass, "l": mass * length, "L": mass * length**2}
         total = Fraction(0)
-        pairs = zip(self.question.feasible.names, self.remainders, strict=True)
-        for (_, name), remainder in pairs:
+        for (_, name), remainder in zip(self.question.feasible.names, self.remainders, strict=True):
             symbol = name.removeprefix("rotor_")
             total += abs(remainder) * (sizes[symbol[0]] if symbol in checker.BODY else terms)
         return total
@@ -409,18 +415,6 @@ def adjoint(constraint: Block | Linear, Z: Exact) -> list[tuple[int, Fraction]]:
     sums = weights.reshape(len(constraint.basis), -1) @ numbers
     parts = [Fraction(x, over * beside) for x in sums.tolist()]
     return list(zip(constraint.columns.tolist(), parts, strict=True))
-
-
-def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
-    """A further constraint in the form of a certificate."""
-    constant, entries = np.atleast_2d(constraint.constant), []
-    for r, c in combinations_with_replacement(range(len(constant)), 2):
-        pairs = zip(constraint.columns.tolist(), constraint.basis[:, r, c], strict=True)
-        row = [[j, shortest_text(printed_decimal(v))] for j, v in pairs if v]
-        if row or constant[r, c] or isinstance(constraint, Linear):
-            entries.append([r, c, row, shortest_text(printed_decimal(constant[r, c]))])
-    name, strict = certificate_name(constraint.name), constraint.strict
-    return {"name": name, "strict": strict, "size": len(constant), "entries": entries}
 
 
 def _numerators(point: Sequence[Fraction]) -> list[str]:

@@ -251,8 +251,7 @@ def _unmodelled_effects(
         joint = model.joint(int(model.dof_jntid[d])).name
         yield effect("nonlinear", f"joint {joint!r} has dampingpoly")
     for j in range(model.njnt):
-        several = KINDS[int(model.jnt_type[j])] not in ONE_DOF
-        if several and _terms(model, j).values:
+        if KINDS[int(model.jnt_type[j])] not in ONE_DOF and _terms(model, j).values:
             yield effect("multidof", f"joint {model.joint(j).name!r}")
     for k in range(model.neq):
         number = int(model.eq_type[k])

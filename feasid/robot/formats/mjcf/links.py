@@ -77,8 +77,7 @@ def _geoms_parameters(mjcf: Mjcf, body: MjcfBody) -> Array | None:
             continue
         primitive = _geom_primitive(mjcf, body, geom)
         if primitive is None:
-            known = kind in NUMBERS_OF_SIZE
-            what = "a mesh or shell geom" if known else f"<geom type={kind!r}>"
+            what = "a mesh or shell geom" if kind in NUMBERS_OF_SIZE else f"<geom type={kind!r}>"
             place = f"{mjcf.files.text(geom.element).path}:{geom.element.line}"
             raise NeedsCompilerError(f"{place}: the mass of body {body.name!r} comes from {what}")
         by_volume = primitive.volume * (density[0] if density else DENSITY)
@@ -164,8 +163,7 @@ def rotation_from_attribute(
         if kind == "quat":
             return _from_quaternion(numbers)
         if kind == "axisangle":
-            half = numbers[3] * unit / 2
-            c, s = poses.cos_sin(half)
+            c, s = poses.cos_sin(numbers[3] * unit / 2)
             return _from_quaternion([c, *(s * x for x in _normalise(numbers[:3]))])
         if kind == "xyaxes":
             x = _normalise(numbers[:3])

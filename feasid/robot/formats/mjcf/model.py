@@ -62,7 +62,23 @@ class MjcfFiles:
             name = element.attributes.get("file", "")
             if not name:
                 self.fail("<include> needs a file", element)
-            path = self._find(element, name)
+            if self.main.path == TEXT:
+                what = "a description given as text cannot include files"
+                self.fail(what, element, kind=SecurityError)
+            # Relative to the main file, as in MuJoCo, or to the including one.
+            for folder in (Path(self.main.path).parent, Path(self.text(element).path).parent):
+                path = folder / name
+                try:
+                    in_folder = path.resolve().is_relative_to(self.folder)
+                except (OSError, ValueError) as error:
+                    self.fail(f"cannot include {name!r}: {error}", element, kind=InputError)
+                if Path(name).is_absolute() or not in_folder:
+                    what = f"include of {name!r} is rejected: it lies outside {self.folder}"
+                    self.fail(what, element, kind=SecurityError)
+                if is_regular(path):
+                    break
+            else:
+                self.fail(f"included file {name!r} does not exist", element, kind=InputError)
             resolved = path.resolve()
             if resolved in self.chain:
                 self.fail(
@@ -99,36 +115,13 @@ class MjcfFiles:
             at = text.end(child)
         return b"".join([*pieces, text.utf8[at : element.close]])
 
-    def _find(self, element: Element, name: str) -> Path:
-        """The file, relative to the main file or to the including one."""
-        if self.main.path == TEXT:
-            self.fail(
-                "a description given as text cannot include files", element, kind=SecurityError
-            )
-        for folder in (Path(self.main.path).parent, Path(self.text(element).path).parent):
-            path = folder / name
-            try:
-                in_folder = path.resolve().is_relative_to(self.folder)
-            except (OSError, ValueError) as error:
-                self.fail(f"cannot include {name!r}: {error}", element, kind=InputError)
-            if Path(name).is_absolute() or not in_folder:
-                self.fail(
-                    f"include of {name!r} is rejected: it lies outside {self.folder}",
-                    element,
-                    kind=SecurityError,
-                )
-            if is_regular(path):
-                return path
-        self.fail(f"included file {name!r} does not exist", element, kind=InputError)
-
 
 def inline_includes(text: XmlText) -> bytes:
     """The file with its includes inlined, which needs no other file."""
     start, root = text.spans(text.root)[1], text.root
     if text.closes_itself(root) or all(e.tag != "include" for e in root.walk()):
         return text.data
-    inside = MjcfFiles(text).inline(root)
-    return text.encode(text.utf8[:start] + inside + text.utf8[root.close :])
+    return text.encode(text.utf8[:start] + MjcfFiles(text).inline(root) + text.utf8[root.close :])
 
 
 # -- what the files say ----------------------------------------------------------------------------

@@ -391,8 +391,7 @@ class _MjcfReader:
                 turn = rotation_from_attribute(kind, decimals, *settings)
             except ValueError as error:
                 self.files.fail(f"<{element.tag}> {kind}: {error}", element, kind)
-        around = scope.frame.precise()
-        return pose_of_decimals(compose(around, (turn, place or [Decimal(0)] * 3)))
+        return pose_of_decimals(compose(scope.frame.precise(), (turn, place or [Decimal(0)] * 3)))
 
     # -- numbers ------------------------------------------------------------------------------
 

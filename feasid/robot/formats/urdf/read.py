@@ -420,8 +420,7 @@ def _shape(drawing: Element) -> Shape | Mesh | None:
             default = "1 1 1" if attribute == "scale" else ""
             size += _parse_floats(element, attribute, count, default)
     except ValueError:
-        broken = Mesh("", np.ones(3), np.eye(3), np.zeros(3))
-        return broken if element.tag == "mesh" else None
+        return Mesh("", np.ones(3), np.eye(3), np.zeros(3)) if element.tag == "mesh" else None
     place = from_rpy(rpy), np.array(xyz)
     if element.tag == "mesh":
         return Mesh(element.attributes.get("filename", ""), np.array(size), *place)

@@ -21,7 +21,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.errors import UnsupportedJointError
-from feasid.robot.bodies import Body, Member, lumped_parameters
+from feasid.robot.bodies import Member, lumped_parameters
 from feasid.robot.description import Robot
 from feasid.robot.formats import rewrite
 from feasid.robot.formats.description import (
@@ -180,13 +180,19 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
         if follows is not None:
             leader, factor = rewrite.single_leader(follows, "URDF")
             mimic = markup("mimic", joint=leader, multiplier=factor, offset=follows.offset)
+        most = {"effort": UNLIMITED, "velocity": UNLIMITED}
+        if kind != "continuous":
+            most = {"lower": -UNLIMITED, "upper": UNLIMITED, **most}
+        ends = {name: getattr(body.limits, name) for name in most}
+        numbers = {name: most[name] if end is None else end for name, end in ends.items()}
+        limited = axis is not None and (kind != "continuous" or {*ends.values()} != {None})
         parts += markup(
             "joint",
             markup("parent", link=body.parent or root),
             markup("child", link=body.name),
             markup("origin", xyz=body.position, rpy=rewrite.to_rpy(body.rotation)),
             [] if axis is None else markup("axis", xyz=axis),
-            [] if axis is None else _limit_lines(body, kind),
+            markup("limit", **numbers) if limited else [],
             _dynamics_lines(joint_terms) if joint_terms.values else [],
             mimic,
             name=body.joint,
@@ -259,16 +265,3 @@ def _drawing_lines(drawing: Drawing, name: str) -> list[str]:
             name=f"{name}_{k}" if k else name,
         )
     ]
-
-
-def _limit_lines(body: Body, kind: str) -> list[str]:
-    limits = body.limits
-    values = {"effort": limits.effort, "velocity": limits.velocity}
-    if kind == "continuous" and not any(v is not None for v in values.values()):
-        return []
-    numbers = {k: UNLIMITED if v is None else v for k, v in values.items()}
-    if kind == "continuous":
-        return markup("limit", **numbers)
-    lower = -UNLIMITED if limits.lower is None else limits.lower
-    upper = UNLIMITED if limits.upper is None else limits.upper
-    return markup("limit", lower=lower, upper=upper, **numbers)
