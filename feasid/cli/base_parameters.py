@@ -57,7 +57,20 @@ def run_base_parameters(arguments: argparse.Namespace) -> Answer:
     if friction or arguments.drive_inertia:
         robot = robot.with_joint_terms(friction, arguments.drive_inertia)
     if arguments.experiment or arguments.use:
-        return _print_missing_combinations(robot, arguments)
+        if not (arguments.experiment and arguments.use):
+            raise InputError("--experiment and --for require each other; both accept 'everything'")
+        experiment = _base_of_experiment(robot, arguments.experiment, arguments)
+        use = _base_of_experiment(robot, arguments.use, arguments)
+        gap = experiment.missing_for(use)
+        print(fill(f"{robot.name}: {gap}", WIDTH), end="\n\n")
+        for line in gap.table().splitlines():
+            print(fill(line, WIDTH, subsequent_indent="      ", drop_whitespace=True))
+        return 1 if gap.size else 0, lambda: {
+            "robot": robot.name,
+            "needed": use.size,
+            "unknown": gap.size,
+            "by_body": gap.by_body(),
+        }
     words = ["static"] if arguments.static else []
     words += [f"{k}={','.join(v)}" for k in ("measured", "held") if (v := getattr(arguments, k))]
     base = _base_of_experiment(robot, words, arguments)
@@ -100,21 +113,3 @@ def _base_of_experiment(
                            static=experiment.static, gravity=experiment.gravity,
                            order=order if order in ("left", "paper") else order.split(","),
                            snap=None if arguments.literal else "file")  # fmt: skip
-
-
-def _print_missing_combinations(robot: Robot, arguments: argparse.Namespace) -> Answer:
-    """What an experiment leaves unknown; status 0 when nothing, 1 when something."""
-    if not (arguments.experiment and arguments.use):
-        raise InputError("--experiment and --for require each other; both accept 'everything'")
-    experiment = _base_of_experiment(robot, arguments.experiment, arguments)
-    use = _base_of_experiment(robot, arguments.use, arguments)
-    gap = experiment.missing_for(use)
-    print(fill(f"{robot.name}: {gap}", WIDTH), end="\n\n")
-    for line in gap.table().splitlines():
-        print(fill(line, WIDTH, subsequent_indent="      ", drop_whitespace=True))
-    return 1 if gap.size else 0, lambda: {
-        "robot": robot.name,
-        "needed": use.size,
-        "unknown": gap.size,
-        "by_body": gap.by_body(),
-    }

@@ -80,7 +80,16 @@ def run_fit(arguments: argparse.Namespace) -> Answer:
     arguments.logs = [x for x in logs if not {x, Path(x).name}.intersection(without)]
     if logs and not arguments.logs:
         raise InputError("--without leaves no log to fit")
-    _check_outputs(arguments)
+    # That all outputs can be written is checked before anything is read.
+    outputs: dict[str, Any] = {f"--{name}": getattr(arguments, name) for name in OUTPUTS}
+    if arguments.out:
+        outputs["the sidecar of --out"] = sidecar_path(arguments.out)
+    if arguments.report:
+        outputs["the numbers of --report"] = with_ending(arguments.report, ".json")
+    inputs = *arguments.logs, arguments.robot, sidecar_path(arguments.robot)
+    check_outputs(outputs, [*inputs, *(arguments.test or ())], overwrite=arguments.overwrite)
+    if arguments.report:
+        require("writing a report", "report", "jinja2")
     for option in ("verify_with", "offset_origin", "extensions", "for_"):
         if getattr(arguments, option) and not arguments.out:
             raise InputError(f"{argument_name(option)} requires a written file: name it with --out")
@@ -152,20 +161,6 @@ def _write_results(
             arguments.report, test=test, command=arguments.typed, overwrite=arguments.overwrite
         )
         print(f"wrote {arguments.report}, and its numbers to a JSON file of the same name")
-
-
-def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Check that all outputs can be written, before anything is read."""
-    outputs: dict[str, Any] = {f"--{name}": getattr(arguments, name) for name in OUTPUTS}
-    if arguments.out:
-        outputs["the sidecar of --out"] = sidecar_path(arguments.out)
-    if arguments.report:
-        outputs["the numbers of --report"] = with_ending(arguments.report, ".json")
-    robot = [arguments.robot, sidecar_path(arguments.robot)]
-    inputs = [*arguments.logs, *robot, *(arguments.test or ())]
-    check_outputs(outputs, inputs, overwrite=arguments.overwrite)
-    if arguments.report:
-        require("writing a report", "report", "jinja2")
 
 
 ABOUT = """\

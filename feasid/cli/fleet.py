@@ -76,11 +76,13 @@ def run_store(arguments: argparse.Namespace) -> Answer:
     action = arguments.action
     for name in NEEDS[action]:
         if not getattr(arguments, name):
-            raise InputError(f"feasid store {action} needs {_spell(name)}", option=name)
+            word = "LOG" if name == "logs" else f"--{name}"
+            raise InputError(f"feasid store {action} needs {word}", option=name)
     used = {*NEEDS[action], *TAKES.get(action, ())}
     for name in {name for names in (*NEEDS.values(), *TAKES.values()) for name in names} - used:
         if getattr(arguments, name):
-            raise InputError(f"feasid store {action} needs no {_spell(name)}", option=name)
+            word = "LOG" if name == "logs" else f"--{name}"
+            raise InputError(f"feasid store {action} needs no {word}", option=name)
     outputs = {"--report": arguments.report, "--save": arguments.save}
     check_outputs(outputs, [arguments.robot], overwrite=arguments.overwrite)
     options = read_options(arguments, FitOptions, "feasid store")
@@ -105,8 +107,3 @@ def run_store(arguments: argparse.Namespace) -> Answer:
     print_display(drift.display())
     write_outputs(arguments, report=drift.report)
     return 1 if drift.notes else 0, lambda: {"findings": as_json(drift.notes)}
-
-
-def _spell(name: str) -> str:
-    """An argument as it is given."""
-    return "LOG" if name == "logs" else f"--{name}"

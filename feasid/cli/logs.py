@@ -98,11 +98,12 @@ def run_reduce(arguments: argparse.Namespace) -> Answer:
     failed: tuple[Any, ...] = ()
     place = Path(f"{arguments.out}.parts")
 
-    def report_kept(count: int) -> None:
-        text = f"{count} finished log(s) are kept in {place}; the same command continues from there"
-        print(f"\nfeasid: {text} with --resume", file=sys.stderr)
-
-    with checkpoint_folder(place, fresh=not arguments.resume, report=report_kept) as folder:
+    text = f"finished log(s) are kept in {place}; the same command continues from there"
+    with checkpoint_folder(
+        place,
+        fresh=not arguments.resume,
+        report=lambda n: print(f"\nfeasid: {n} {text} with --resume", file=sys.stderr),
+    ) as folder:
         try:
             workers = read_parameters(arguments, REDUCE, "workers")
             total = reduce(parts, robot, checkpoints=folder, **workers, **options)

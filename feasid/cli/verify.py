@@ -73,7 +73,22 @@ def _check_proofs(arguments: argparse.Namespace, options: dict[str, Any]) -> int
             status = 2
     if not arguments.robot:
         return max(status, certificate.main(readable))
-    holdings = list(_held_statements(arguments, options)) if readable else []
+    from feasid.applications.inspection import statements
+
+    # What certificates may state about the robot, log or values in the arguments.
+    holdings: Iterable[HeldStatement] = []
+    margin = arguments.margin or 0.0
+    if readable and arguments.beta:
+        values, base = beta.read_values_and_base(arguments)
+        about = f"the {base.size} base parameters in {arguments.beta} of {arguments.robot}"
+        holdings = statements.statements_of_base(values, base, about, options, margin)
+    elif readable and arguments.log:
+        robot, about = read_robot(arguments), f"{arguments.log} of {arguments.robot}"
+        holdings = statements.statements_of_log(arguments.log, robot, about, options, margin)
+    elif readable:
+        robot, about = read_robot(arguments), f"the values in {arguments.robot}"
+        holdings = statements.statements_of_robot(robot, about, options, margin)
+    holdings = [*holdings]
     named = arguments.log or arguments.beta
     hint = [] if named else ["a certificate of a fit needs --log, one of base parameters --beta"]
     for path in readable:
@@ -90,22 +105,3 @@ def _check_proofs(arguments: argparse.Namespace, options: dict[str, Any]) -> int
         else:
             print(f"{path}: {binding.sentence}")
     return status
-
-
-def _held_statements(
-    arguments: argparse.Namespace, options: dict[str, Any]
-) -> Iterable[HeldStatement]:
-    """The statements that certificates make about the robot, log or values in the arguments."""
-    from feasid.applications.inspection import statements
-
-    margin = arguments.margin or 0.0
-    if arguments.beta:
-        values, base = beta.read_values_and_base(arguments)
-        about = f"the {base.size} base parameters in {arguments.beta} of {arguments.robot}"
-        return statements.statements_of_base(values, base, about, options, margin)
-    robot = read_robot(arguments)
-    if arguments.log:
-        about = f"{arguments.log} of {arguments.robot}"
-        return statements.statements_of_log(arguments.log, robot, about, options, margin)
-    about = f"the values in {arguments.robot}"
-    return statements.statements_of_robot(robot, about, options, margin)

@@ -78,7 +78,7 @@ class Panel:
     series: Sequence[Series]
     title: str = ""
     below: str = ""  #: Quantity and unit of the horizontal axis.
-    left: str = ""  #: Of the vertical axis.
+    beside: str = ""  #: Of the vertical axis.
     scales: tuple[str | float, str | float] = ("", "")
     """Of both axes: linear (empty), "log", or the number up to which a logarithmic axis of both
     signs is linear."""
@@ -230,7 +230,9 @@ def _panel_svg(panel: Panel, chart: Chart) -> str:
     below_axis, left_of_axis = x.labels(panel.names[0], 16), y.labels(panel.names[1], MAX_NAME)
     lengths = [len(label) for label, _ in below_axis]
     width = WIDER if len(chart.panels) == 1 else WIDTH
-    start = 26 * bool(panel.left) + 10 + LETTER * max((len(t) for t, _ in left_of_axis), default=0)
+    start = (
+        26 * bool(panel.beside) + 10 + LETTER * max((len(t) for t, _ in left_of_axis), default=0)
+    )
     wide = width - start - RIGHT
     tilted = sum(lengths) * LETTER > wide
     # Names turned by 38 degrees reach down by sin(38) = 0.6 of their length.
@@ -262,7 +264,7 @@ def _panel_svg(panel: Panel, chart: Chart) -> str:
         parts.append(_text(label, start - 5, down(place) + 4, "end"))
     parts.append(_text(panel.below, start + wide / 2, height - 4, "middle"))
     turn = f' transform="rotate(-90 13 {middle:.0f})"'
-    parts.append(_text(panel.left, 13, middle, "middle", turn))
+    parts.append(_text(panel.beside, 13, middle, "middle", turn))
     for axis, place, color in panel.lines:
         line = across(down(place)) if axis else upright(right(place))
         parts.append(f'<path class="c{color[1:]}" stroke-dasharray="5 3" d="{line}"/>')

@@ -79,7 +79,7 @@ def draw(chart: Chart) -> Figure:
         if k >= count - columns:
             axis.set_xlabel(plain(panel.below), fontsize=8)
         if k % columns == 0:
-            axis.set_ylabel(plain(panel.left), fontsize=8, parse_math=False)
+            axis.set_ylabel(plain(panel.beside), fontsize=8, parse_math=False)
         handles, labels = axis.get_legend_handles_labels()
         kinds |= dict(zip(labels, handles, strict=True))
     title = fill(plain(chart.title), int(figure.get_figwidth() * 110 / TITLE))

@@ -70,11 +70,6 @@ class Recorded:
         return df
 
 
-def _module(name: str) -> Callable[..., Any]:
-    """A dataset that a module of this package makes with its function ``load``."""
-    return lambda: import_module(f"feasid.datasets.{name}").load()
-
-
 _TX40_TRANSMISSION = (
     (32.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     (0.0, 32.0, 0.0, 0.0, 0.0, 0.0),
@@ -149,8 +144,9 @@ DATASETS: dict[str, Callable[..., Any]] = {
         licence="BSD-3-Clause",
         lock={"jointGripper": -0.44},
     ),
-    "arm": _module("arm"),
-    "wam7": _module("wam"),
+    # These have a module each, which makes the log.
+    "arm": lambda: import_module("feasid.datasets.arm").load(),
+    "wam7": lambda: import_module("feasid.datasets.wam").load(),
 }
 
 

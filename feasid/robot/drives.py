@@ -228,8 +228,7 @@ def drive_with_terms(
     symbols = (*symbols, *feature_symbols(features))
     if known is None:
         return Drive(body.name, {body.joint: 1.0}, symbols, features=features)
-    more = (s for s in known.symbols if s in ("k", *RIPPLE) and s not in symbols)
-    symbols = (*symbols, *more)
+    symbols += tuple(s for s in known.symbols if s in ("k", *RIPPLE) and s not in symbols)
     values = None
     if known.values is not None:
         # Values without those of the new symbols would say that these are zero.

@@ -155,7 +155,8 @@ def test_a_robot_from_usd_is_that_of_its_urdf(tmp_path, name, length, mass, suff
 @pytest.mark.parametrize("name", ["panda", pytest.param("g1", marks=pytest.mark.slow)])
 def test_a_fit_is_written_into_the_text_and_nothing_else_changes(tmp_path, name):
     path, out = tmp_path / "robot.usda", tmp_path / "fitted.usda"
-    text = stage_of_urdf(urdf(name)).GetRootLayer().ExportToString()
+    stage = stage_of_urdf(urdf(name))
+    text = stage.GetRootLayer().ExportToString()
     path.write_text(text.replace('def "', '# a comment { of ( mine\n    def "', 1))
     robot = feasid.load_robot(path, lock=locks(name))
     terms = robot.with_joint_terms()

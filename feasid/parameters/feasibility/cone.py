@@ -214,8 +214,7 @@ class LogBarrier:
     ) -> LogBarrier:
         blocks, slope, count = [], np.zeros(len(directions)), directions.shape[1]
         for group in feasible.groups:
-            inertial = [feasible.blocks[k].inertial for k in group.members]
-            weights = np.where(inertial, 1.0, other)
+            weights = np.where([feasible.blocks[k].inertial for k in group.members], 1.0, other)
             flat = group.basis.reshape(*group.columns.shape, -1)
             matrices = () if reference is None else group.matrices(reference)
             for k, matrix in enumerate(matrices):

@@ -201,9 +201,9 @@ def solve(program: Program, solver: Any, *, squared: bool = False, **settings: A
         # The solver's own status, and its result with one under which CVXPY keeps the last iterate.
         status, iterate = "", raw
         if chain.solver.name() == "SCS":
-            status, value = str(raw["info"]["status"]), raw["info"]["status_val"]
-            solved_or_inaccurate = 1 if value == 1 else 2
-            iterate = {**raw, "info": {**raw["info"], "status_val": solved_or_inaccurate}}
+            status, solved = str(raw["info"]["status"]), raw["info"]["status_val"] == 1
+            # 1 and 2 are SCS' numbers of solved and inaccurate.
+            iterate = {**raw, "info": {**raw["info"], "status_val": 1 if solved else 2}}
         elif chain.solver.name() == "CLARABEL":
             status = str(raw.status)
             names = ("x", "s", "z", "obj_val", "iterations", "solve_time")
@@ -282,7 +282,5 @@ def lower_bound(program: ConeArrays, raw: SolverAnswer) -> float:
     loss = float(np.linalg.norm(A.T @ w - pull) * (1.0 + np.linalg.norm(raw.x)))
     gain = -float(w @ b) - offset - loss
     size = float(np.linalg.norm(w))
-    if gain <= 0 or size == 0:
-        return distance
     # The largest t gain + distance sqrt(1 - (t size)^2) over 0 <= t <= 1 / size.
-    return float(np.hypot(gain / size, distance))
+    return float(np.hypot(gain / size, distance)) if gain > 0 and size else distance

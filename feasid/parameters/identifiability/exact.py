@@ -71,10 +71,10 @@ def rational_rotation(rotation: Array, what: str) -> list[list[Fraction]]:
     as when a right angle is off by 1e-7.
     """
     exact, coarse = _orthogonal(rotation, MAX_DENOMINATOR), None
-    if exact is None or _rotation_distance(exact, rotation) > ROUNDING:
+    if exact is None or np.abs(np.array(exact, dtype=float) - rotation).max() > ROUNDING:
         exact, coarse = None, _orthogonal(rotation, MAX_COARSE_DENOMINATOR)
     if coarse is not None:
-        small = np.array([[float(v) for v in row] for row in coarse]).T @ rotation
+        small = np.array(coarse, dtype=float).T @ rotation
         twice = small - small.T
         sines = np.array([twice[2, 1], twice[0, 2], twice[1, 0]]) / 2
         size = float(np.linalg.norm(sines))
@@ -88,7 +88,7 @@ def rational_rotation(rotation: Array, what: str) -> list[list[Fraction]]:
                 [2 * (x * z - y) / n, 2 * (y * z + x) / n, (1 - x * x - y * y + z * z) / n],
             ]
             exact = matrix_product(coarse, turn)
-    if exact is None or _rotation_distance(exact, rotation) > ROUNDING:
+    if exact is None or np.abs(np.array(exact, dtype=float) - rotation).max() > ROUNDING:
         raise NotRational(f"{what} is not a rotation matrix of rationals")
     return exact
 
@@ -100,10 +100,6 @@ def _orthogonal(rotation: Array, denominator: int) -> list[list[Fraction]] | Non
     ]
     products = matrix_product(fractions, transpose(fractions))
     return fractions if products == np.eye(3).tolist() else None
-
-
-def _rotation_distance(exact: list[list[Fraction]], rotation: Array) -> float:
-    return float(np.abs(np.array([[float(v) for v in row] for row in exact]) - rotation).max())
 
 
 def screw_size(screw: Array) -> float:

@@ -252,8 +252,7 @@ def _add_constraints(robot: Robot, description: Description) -> Robot:
     motors = tuple(description.motors)
     tried = replace(robot, loops=tuple(loops), active=motors, configuration=start)
     # More motors than degrees of freedom cannot all be independent.
-    active = [joint for joint in motors if joint in tried.coordinates]
-    return robot.with_loops(loops, active, start)
+    return robot.with_loops(loops, [joint for joint in motors if joint in tried.coordinates], start)
 
 
 Place = tuple[str | None, Array, Array]

@@ -205,8 +205,7 @@ def linear_bounds(robot: Robot, value: Any) -> AffineConstraints:
 
 def _pair_equalities(robot: Robot, **pairs: Any) -> AffineConstraints:
     """Equalities of pairs of bodies, without the zeros of bodies that have no mass."""
-    implied = len(equalities(robot))
-    return AffineConstraints(equalities=equalities(robot, None, **pairs)[implied:])
+    return AffineConstraints(equalities=equalities(robot, None, **pairs)[len(equalities(robot)) :])
 
 
 FLAT = 1e-12  #: Relative thickness below which a shape has no inside.

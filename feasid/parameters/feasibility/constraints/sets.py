@@ -288,7 +288,24 @@ def feasible_set(
         for i, body in enumerate(robot.bodies)
         if not body.massless
     ]
-    blocks += _rotor_blocks(robot, consistency)
+    # A balanced rotor has Lxx = Lyy, Lzz, lz and m. Its pseudo-inertia is diagonal but for the
+    # (z, m) entry: Lzz/2 twice, and [[Lxx - Lzz/2, lz], [lz, m]]; the 6x6 matrix of Sousa and
+    # Cortesao (2014) eq. (17) falls into Lzz, m and [[Lxx, lz], [lz, m]] twice.
+    for i, body in enumerate(robot.bodies):
+        if body.rotor is None:
+            continue
+        columns = np.arange(robot.rotor_columns(i).start, robot.rotor_columns(i).stop)
+        name = f"rotor of {body.name}"
+        if not body.rotor.symmetric:
+            blocks.append(inertia_block(name, i, columns, consistency, "rotor"))
+            continue
+        basis = np.zeros((4, 3, 3))
+        basis[0, 1, 1] = basis[1, 0, 0] = basis[3, 2, 2] = 1.0
+        basis[1, 1, 1] = -0.5 if consistency == "full" else 0.0
+        basis[2, 1, 2] = basis[2, 2, 1] = 1.0
+        zero = np.zeros((3, 3))
+        label = f"inertia of {name}"
+        blocks.append(Block(label, "matrix", i, columns, basis, zero, (1, 1, 0), role="rotor"))
     rows: list[Linear] = []
     for k, drive in enumerate(robot.drives):
         places = robot.drive_columns(k)
@@ -314,33 +331,6 @@ def feasible_set(
     bodies = tuple(b.name for b in robot.bodies)
     constraints = tuple(blocks), tuple(rows), tuple(ties), tuple(convex)
     return FeasibleSet(robot.parameter_names, bodies, consistency, *constraints)
-
-
-def _rotor_blocks(robot: Robot, consistency: Consistency) -> list[Block]:
-    """Consistency of rotors.
-
-    A balanced rotor has Lxx = Lyy, Lzz, lz and m. Its pseudo-inertia is diagonal but for the
-    (z, m) entry: Lzz/2 twice, and [[Lxx - Lzz/2, lz], [lz, m]]; the 6x6 matrix of Sousa and
-    Cortesao (2014) eq. (17) falls into Lzz, m and [[Lxx, lz], [lz, m]] twice.
-    """
-    blocks = []
-    for i, body in enumerate(robot.bodies):
-        if body.rotor is None:
-            continue
-        span = robot.rotor_columns(i)
-        columns = np.arange(span.start, span.stop)
-        name = f"rotor of {body.name}"
-        if not body.rotor.symmetric:
-            blocks.append(inertia_block(name, i, columns, consistency, "rotor"))
-            continue
-        basis = np.zeros((4, 3, 3))
-        basis[0, 1, 1] = basis[1, 0, 0] = basis[3, 2, 2] = 1.0
-        basis[1, 1, 1] = -0.5 if consistency == "full" else 0.0
-        basis[2, 1, 2] = basis[2, 2, 1] = 1.0
-        zero = np.zeros((3, 3))
-        label = f"inertia of {name}"
-        blocks.append(Block(label, "matrix", i, columns, basis, zero, (1, 1, 0), role="rotor"))
-    return blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -186,7 +186,20 @@ def constraints_from_function(robot: Robot, value: Function | None) -> AffineCon
                 for label, columns, coefficients, offset in _linear_rows(name, rule.expr, delta)
             ]
         elif kind == "PSD":
-            blocks.append(_matrix_block(robot, name, rule.expr, delta))
+            size = int(rule.expr.shape[0])
+            constant, slopes = _affine_coefficients(rule.expr, delta)
+            matrices = np.vstack([constant, slopes.T]).reshape(-1, size, size)
+            matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
+            if not np.isfinite(matrices).all():
+                raise InputError(f"constraints: {name} has a number that is not finite")
+            columns = np.flatnonzero(matrices[1:].any(axis=(1, 2)))
+            if not len(columns):
+                raise InputError(f"constraints: {name} holds no parameter")
+            # The body whose mass and length give the units.
+            tens = enumerate(robot.inertial_columns)
+            body = next((i for i, ten in tens if np.isin(columns, ten).any()), 0)
+            parts = body, columns, matrices[1:][columns], matrices[0], (0,) * size
+            blocks.append(Block(name, "matrix", *parts, strict=False))
         elif kind in ("Inequality", "NonPos", "NonNeg") and rule.expr.is_affine():
             positive = rule.expr if kind == "NonNeg" else -rule.expr
             rows += [Linear(*parts) for parts in _linear_rows(name, positive, delta)]
@@ -236,19 +249,3 @@ def _linear_rows(
             raise InputError(f"constraints: {label} holds no parameter")
         out.append((label, columns, row[columns], float(offset)))
     return out
-
-
-def _matrix_block(robot: Robot, name: str, expression: Any, delta: Any) -> Block:
-    size = int(expression.shape[0])
-    constant, slopes = _affine_coefficients(expression, delta)
-    matrices = np.vstack([constant, slopes.T]).reshape(-1, size, size)
-    matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
-    if not np.isfinite(matrices).all():
-        raise InputError(f"constraints: {name} has a number that is not finite")
-    columns = np.flatnonzero(matrices[1:].any(axis=(1, 2)))
-    if not len(columns):
-        raise InputError(f"constraints: {name} holds no parameter")
-    owners = [i for i, ten in enumerate(robot.inertial_columns) if np.isin(columns, ten).any()]
-    body = owners[0] if owners else 0  # whose mass and length give the units
-    basis = matrices[1:][columns]
-    return Block(name, "matrix", body, columns, basis, matrices[0], (0,) * size, strict=False)

@@ -199,7 +199,7 @@ class InfeasibilityProver:
         place = {int(j): k for k, j in enumerate(self.problem.elimination.roots)}
         reduced = self.problem.question.reduced_rows
         return [
-            {place[j]: c for j, c in reduced[i][0].items() if j in place} for i in self.problem.kept
+            {place[j]: c for j, c in reduced[i][0].items() if j in place} for i in self.problem.rows
         ]
 
     def _remainders(self, y: Mapping[int, Fraction], Z: Mapping[int, Exact]) -> list[Fraction]:
@@ -272,7 +272,7 @@ class InfeasibilityProver:
             for k, face in found.items()
         }
         Z |= {count + i: [[solution["price", i]]] for i in self._priced_constraints(prices)}
-        y = {row: solution["y", i] for i, row in enumerate(self.problem.kept)}
+        y = {row: solution["y", i] for i, row in enumerate(self.problem.rows)}
         # Fixed parameters take what is left there.
         multipliers, _ = rounding.complete_multipliers(
             self.feasible, Z, self._remainders(y, Z), units
@@ -345,11 +345,10 @@ def prove_boundary(problem: PresolvedQuestion, found: DualPoint, z: Array) -> Ce
     start.update({(j,): value for j, value in place.items()})
     equations: list[Equation] = [({(j,): Fraction(1)}, value) for j, value in place.items()]
     values = question.values or ()
-    for i in problem.kept:
+    for i in problem.rows:
         equations.append(({(j,): c for j, c in question.rows[i].items()}, values[i]))
     for j, (row, value) in elimination.solved.items():
-        tie = {(j,): Fraction(1), **{(i,): -c for i, c in row.items()}}
-        equations.append((tie, value))
+        equations.append(({(j,): Fraction(1), **{(i,): -c for i, c in row.items()}}, value))
     for k, Z in found.Z.items():
         basis, over = decimals_to_integers(constraints[k].basis)
         constant, beside = decimals_to_integers(np.atleast_2d(constraints[k].constant))

@@ -85,7 +85,7 @@ class Optimum:
         the bound.
         """
         point, square = [printed_decimal(x) for x in self.delta], printed_decimal(residual**2)
-        data, floor = replace(self.data, rest=square), self.floor + square
+        data, floor = replace(self.data, constant=square), self.floor + square
         return self.question.certify_lower_bound(
             data, self.weights, self.dual, floor, point, self.limit
         )

@@ -62,11 +62,11 @@ class PresolvedQuestion:
     wrong: tuple[tuple[int, Fraction], ...]
     broken: Mapping[int, Exact]  #: Multipliers of constraints that fixed parameters break.
     singular: Mapping[int, Exact]  #: Of those that they make singular where definite is asked.
-    kept: tuple[int, ...]  #: Equations that remain.
+    rows: tuple[int, ...]  #: Equations that remain.
     elimination: Elimination  #: From the tied set to the numbers that remain.
     places: tuple[int, ...]  #: Of the constraints that remain, among those of the question.
-    K: Array  #: Shape (len(kept), nz).
-    beta: Array  #: Shape (len(kept),).
+    K: Array  #: Shape (len(rows), nz).
+    beta: Array  #: Shape (len(rows),).
 
     @classmethod
     def from_question(cls, question: Question) -> PresolvedQuestion:
@@ -79,7 +79,7 @@ class PresolvedQuestion:
         numeric = question.feasible.with_margin(question.margin)
         # Constraints that are decided must not come back as numbers.
         undecided = [
-            k for k, c in enumerate(numeric.constraints) if not _are_all_known(c.columns, values)
+            k for k, c in enumerate(numeric.constraints) if {*c.columns.tolist()} - values.keys()
         ]
         count = len(numeric.blocks)
         place = {k - count: p for p, k in enumerate(k for k in undecided if k >= count)}
@@ -100,7 +100,7 @@ class PresolvedQuestion:
             frame = constraint.role in ("body", "rotor") and all(
                 t == ({}, Fraction(0)) for t in ties
             )
-            if frame or not _are_all_known(constraint.columns, values):
+            if frame or {*constraint.columns.tolist()} - values.keys():
                 continue  # a frame is a body that is known to have no mass
             if isinstance(constraint, Linear):
                 if linear_value(constraint, values) < margin:
@@ -147,7 +147,7 @@ class PresolvedQuestion:
     @property
     def redundant_rows(self) -> tuple[int, ...]:
         """Equations that follow from the others up to rounding."""
-        used = {*self.kept, *(i for _, i, _ in self.fixed)}
+        used = {*self.rows, *(i for _, i, _ in self.fixed)}
         return tuple(i for i in range(len(self.question.rows)) if i not in used)
 
     def units(self, scale: Units) -> Units:
@@ -177,9 +177,9 @@ class PresolvedQuestion:
             # The equation minus the nearest combination of the kept ones.
             parts, coefficients = {i: Fraction(1)}, self.question.reduced_rows[i][0]
             row = np.array([float(coefficients.get(j, 0)) for j in self.elimination.roots.tolist()])
-            if i not in self.kept and len(self.K) and row.any():
+            if i not in self.rows and len(self.K) and row.any():
                 shares = np.linalg.lstsq(self.K.T, row, rcond=None)[0]
-                parts |= {k: -simplest_number(c) for k, c in zip(self.kept, shares, strict=True)}
+                parts |= {k: -simplest_number(c) for k, c in zip(self.rows, shares, strict=True)}
             sign = -1 if error > 0 else 1
             y = {k: sign * part for k, part in parts.items() if abs(part) > NO_PART}
             certificate = self.question.certify_infeasible(self.lift_multipliers(y, {}))
@@ -196,7 +196,7 @@ class PresolvedQuestion:
         for j, value in self.known.items():
             point[j] = value
         equations, counts = [], Counter[int]()
-        for i in self.kept:
+        for i in self.rows:
             (row, shift), right = question.reduced_rows[i], (question.values or ())[i]
             known = {j: c for j, c in row.items() if j in self.known}
             unknown = {(j,): c for j, c in row.items() if j not in self.known}
@@ -255,10 +255,6 @@ def _fix_singletons(
                     wrong.append((i, right))
         active = waiting
     return settled, at, active, wrong
-
-
-def _are_all_known(columns: npt.NDArray[np.intp], known: Mapping[int, Fraction]) -> bool:
-    return all(int(j) in known for j in columns)
 
 
 def _independent_equations(

@@ -87,7 +87,7 @@ class ExactData:
     R: npt.NDArray[np.int64]
     rho: npt.NDArray[np.int64]
     places: tuple[int, int]
-    rest: Fraction = Fraction(0)  # of the squared residual, which no parameters change
+    constant: Fraction = Fraction(0)  # of the squared residual, which no parameters change
 
     @classmethod
     def from_doubles(cls, R: Array, rho: Array, residual: float = 0.0) -> ExactData:
@@ -104,7 +104,7 @@ class ExactData:
             for row in self.R.tolist()
         ]
         target = [shortest_text(x * second) for x in self.rho.tolist()]
-        return {"rows": rows, "target": target, "rest": shortest_text(self.rest)}
+        return {"rows": rows, "target": target, "rest": shortest_text(self.constant)}
 
     def matrix_times(self, pull: Row) -> list[Fraction]:
         """``sum_i pull_i R_ri`` by row."""

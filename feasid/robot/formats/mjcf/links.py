@@ -167,7 +167,7 @@ def rotation_from_attribute(
             return _from_quaternion([c, *(s * x for x in _normalise(numbers[:3]))])
         if kind == "xyaxes":
             x = _normalise(numbers[:3])
-            along = _dot(x, numbers[3:])
+            along = sum((a * b for a, b in zip(x, numbers[3:], strict=True)), Decimal(0))
             y = _normalise([b - along * a for a, b in zip(x, numbers[3:], strict=True)])
             return [list(row) for row in zip(x, y, _cross(x, y), strict=True)]
         if kind == "zaxis":
@@ -196,16 +196,12 @@ def _from_quaternion(q: Decimals) -> poses.Rotation:
     ]
 
 
-def _dot(a: Decimals, b: Decimals) -> Decimal:
-    return sum((x * y for x, y in zip(a, b, strict=True)), Decimal(0))
-
-
 def _cross(a: Decimals, b: Decimals) -> list[Decimal]:
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
 def _normalise(v: Decimals) -> list[Decimal]:
-    length = _dot(v, v).sqrt()
+    length = sum((x * x for x in v), Decimal(0)).sqrt()
     if not length:
         raise ValueError("the direction is zero")
     return [x / length for x in v]

@@ -82,15 +82,7 @@ class _SdfReader:
         self.frames: dict[str, _Frame] = {}
         self.absolute: dict[str, Rigid] = {}
         self.notes: list[str] = []
-        self.model = self.find_model()
-        version = text.root.attributes.get("version", "")
-        parts = version.split(".")
-        if len(parts) != 2 or not all(p.isascii() and p.isdigit() and len(p) < 4 for p in parts):
-            text.fail(f"version {quote(version)} is not one of SDF, such as '1.9'", text.root)
-        self.version = (int(parts[0]), int(parts[1]))
-
-    def find_model(self) -> Element:
-        root, text = self.text.root, self.text
+        root = text.root
         worlds = root.all("world")
         models = [m for place in (root, *worlds) for m in place.all("model")]
         movable = [m for m in models if not self.child_flag(m, "static")] or models
@@ -107,12 +99,17 @@ class _SdfReader:
                 "is read: say which -> load_robot(..., model='name')",
                 root,
             )
-        name = movable[0].attributes.get("name", "")
+        self.model = movable[0]
+        name = self.model.attributes.get("name", "")
         for joint in (j for world in worlds for j in world.all("joint")):
             ends = [text.content(e).strip() for e in joint.children if e.tag in ("parent", "child")]
             if name in {end.split("::")[0] for end in ends}:
                 text.fail(f"model {name!r} hangs on a joint of the world: not read", joint)
-        return movable[0]
+        version = text.root.attributes.get("version", "")
+        parts = version.split(".")
+        if len(parts) != 2 or not all(p.isascii() and p.isdigit() and len(p) < 4 for p in parts):
+            text.fail(f"version {quote(version)} is not one of SDF, such as '1.9'", text.root)
+        self.version = (int(parts[0]), int(parts[1]))
 
     def fail_include(self, element: Element) -> NoReturn:
         uri = quote(self.child_text(element, "uri", "model"))

@@ -436,7 +436,18 @@ class _Reader:
             if stated.HasAuthoredValue():
                 values[field] = shortest(stated.Get()) * factor
         terms = JointTerms(**values) if any(values.values()) else NO_TERMS
-        limits = self._limits(prim, joint)
+        factor, instance = self._unit(joint.kind), joint.instance
+
+        def number(attribute: str, unit: float) -> float | None:
+            value = prim.GetAttribute(attribute).Get() if prim.HasAttribute(attribute) else None
+            return None if value is None else shortest(value) * unit
+
+        ends = [f"limit:{instance}:physics:{x}" if instance in SIX else f"physics:{y}Limit"
+                for x, y in (("low", "lower"), ("high", "upper"))]  # fmt: skip
+        unit = term_attributes(self.units, joint)["coulomb"][1]
+        effort = number(f"drive:{instance}:physics:maxForce", unit)
+        lower, upper, speed = (number(x, factor) for x in (*ends, "physxJoint:maxJointVelocity"))
+        limits = Limits(lower, upper, speed, effort)
         parts = name, joint.kind, axis, place if joint.kind == "revolute" else np.zeros(3)
         return (description.Joint(*parts, limits=limits, terms=terms, place=self.path),)
 
@@ -546,20 +557,6 @@ class _Reader:
         """A number of UsdPhysics, 0 where it is not stated."""
         value = prim.GetAttribute(f"physics:{name}").Get()
         return 0.0 if value is None else shortest(value)
-
-    def _limits(self, prim: Any, joint: UsdJoint) -> Limits:
-        turn, instance = self._unit(joint.kind), joint.instance
-
-        def number(name: str, factor: float) -> float | None:
-            value = prim.GetAttribute(name).Get() if prim.HasAttribute(name) else None
-            return None if value is None else shortest(value) * factor
-
-        names = [f"limit:{instance}:physics:{x}" if instance in SIX else f"physics:{y}Limit"
-                 for x, y in (("low", "lower"), ("high", "upper"))]  # fmt: skip
-        unit = term_attributes(self.units, joint)["coulomb"][1]
-        effort = number(f"drive:{instance}:physics:maxForce", unit)
-        lower, upper, speed = (number(x, turn) for x in (*names, "physxJoint:maxJointVelocity"))
-        return Limits(lower, upper, speed, effort)
 
 
 def term_attributes(units: StageUnits, joint: UsdJoint) -> dict[str, tuple[str, float]]:

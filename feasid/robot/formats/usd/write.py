@@ -23,11 +23,10 @@ from feasid.core.exact.poses import is_possible_inertia
 from feasid.core.files import read_whole
 from feasid.robot import inertia
 from feasid.robot.bodies import Body, Member, lumped_parameters
-from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.formats import rewrite
 from feasid.robot.formats.description import Changes, Description, Extras, NewInertial
-from feasid.robot.formats.shapes import Drawing, Shape
+from feasid.robot.formats.shapes import Shape
 from feasid.robot.formats.terms import NO_TERMS, JointTerms
 from feasid.robot.formats.usd import read
 from feasid.robot.rotations import to_quaternion
@@ -241,7 +240,16 @@ def generate_usd(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) 
             joint = read.UsdJoint(path, kind, read.INSTANCES[kind])
             layer.edits += _term_edits(joint, terms.get(body.joint, NO_TERMS), NO_TERMS, SI)
     for coupling in robot.couplings:
-        layer.add_mimic(robot, coupling)
+        # PhysX keeps q + gearing q_leader + offset = 0, angles in degrees.
+        leader, factor = rewrite.single_leader(coupling, "USD")
+        prim = layer.joints[coupling.joint]
+        bodies = [robot.bodies[robot.joint_index(name)] for name in (coupling.joint, leader)]
+        ours, theirs = (180 / math.pi if b.motion[:3].any() else 1.0 for b in bodies)
+        prim.AddAppliedSchema(MIMIC_API)
+        layer.set_float(prim, f"{read.MIMIC}gearing", -factor * ours / theirs)
+        layer.set_float(prim, f"{read.MIMIC}offset", -coupling.offset * ours)
+        reference = prim.CreateRelationship(f"{read.MIMIC}referenceJoint")
+        reference.SetTargets([layer.joints[leader].GetPath()])
     out = layer.stage.GetRootLayer()
     _edit_layer(out, layer.edits)
     return str(out.ExportToString()).encode()
@@ -296,35 +304,33 @@ class _NewLayer:
                 link, frame = self.define("Xform", body, member.name), Member(member.name)
                 self.place(link, member.rotation, member.position)
             for label, drawing in rewrite.placed_drawings((frame,), extras.drawings):
-                if isinstance(drawing.shape, Shape):
-                    self.add_shape(link, label, drawing, drawing.shape)
+                shape = drawing.shape
+                if not isinstance(shape, Shape):
+                    continue
+                schema = {"box": "Cube", "ellipsoid": "Sphere"}.get(shape.kind)
+                made = self.define(schema or shape.kind.capitalize(), link, label)
+                scale = {"box": shape.size, "ellipsoid": shape.half}.get(shape.kind)
+                self.place(made, shape.rotation, shape.position, scale)
+                if shape.kind == "box":
+                    made.CreateSizeAttr(1.0)
+                else:
+                    made.CreateRadiusAttr(1.0 if scale is not None else float(shape.half[0]))
+                if shape.kind in ("cylinder", "capsule"):
+                    made.CreateHeightAttr(float(shape.size[1]))
+                    made.CreateAxisAttr("Z")
+                if drawing.tag == "collision":  # what collides is not drawn
+                    self.physics.CollisionAPI.Apply(made.GetPrim())
+                    made.CreatePurposeAttr(self.geom.Tokens.guide)
+                elif drawing.colour:
+                    *colour, opacity = map(float, drawing.colour)
+                    made.CreateDisplayColorAttr([self.gf.Vec3f(*colour)])
+                    made.CreateDisplayOpacityAttr([opacity])
         return body
 
     def add_mass(self, body: Any, new: NewInertial | None) -> None:
         """Mass, centre of mass and inertia of a body."""
         if new is not None:
             self.edits += _mass_edits(str(body.GetPath()), new, np.eye(3), np.array(new.com), SI)
-
-    def add_shape(self, link: Any, name: str, drawing: Drawing, shape: Shape) -> None:
-        """A primitive; what collides is not drawn."""
-        schema = {"box": "Cube", "ellipsoid": "Sphere"}.get(shape.kind, shape.kind.capitalize())
-        made = self.define(schema, link, name)
-        scale = {"box": shape.size, "ellipsoid": shape.half}.get(shape.kind)
-        self.place(made, shape.rotation, shape.position, scale)
-        if shape.kind == "box":
-            made.CreateSizeAttr(1.0)
-        else:
-            made.CreateRadiusAttr(1.0 if scale is not None else float(shape.half[0]))
-        if shape.kind in ("cylinder", "capsule"):
-            made.CreateHeightAttr(float(shape.size[1]))
-            made.CreateAxisAttr("Z")
-        if drawing.tag == "collision":
-            self.physics.CollisionAPI.Apply(made.GetPrim())
-            made.CreatePurposeAttr(self.geom.Tokens.guide)
-        elif drawing.colour:
-            *colour, opacity = map(float, drawing.colour)
-            made.CreateDisplayColorAttr([self.gf.Vec3f(*colour)])
-            made.CreateDisplayOpacityAttr([opacity])
 
     def add_joint(self, body: Body) -> tuple[str, str]:
         """A joint between a body and its parent; its frames lie on its axis."""
@@ -369,15 +375,3 @@ class _NewLayer:
     def set_float(self, prim: Any, name: str, value: float) -> None:
         """An attribute of a schema that this library does not know."""
         prim.CreateAttribute(name, self.sdf.ValueTypeNames.Float).Set(value)
-
-    def add_mimic(self, robot: Robot, coupling: Coupling) -> None:
-        """PhysX keeps ``q + gearing q_leader + offset = 0``, angles in degrees."""
-        leader, factor = rewrite.single_leader(coupling, "USD")
-        prim = self.joints[coupling.joint]
-        bodies = [robot.bodies[robot.joint_index(name)] for name in (coupling.joint, leader)]
-        ours, theirs = (180 / math.pi if b.motion[:3].any() else 1.0 for b in bodies)
-        prim.AddAppliedSchema(MIMIC_API)
-        self.set_float(prim, f"{read.MIMIC}gearing", -factor * ours / theirs)
-        self.set_float(prim, f"{read.MIMIC}offset", -coupling.offset * ours)
-        reference = prim.CreateRelationship(f"{read.MIMIC}referenceJoint")
-        reference.SetTargets([self.joints[leader].GetPath()])
