@@ -32,7 +32,29 @@ def run_correct(arguments: argparse.Namespace) -> Answer:
     inputs = arguments.file, arguments.beta, arguments.robot
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     if arguments.beta is not None:
-        return _correct_beta(arguments)
+        if arguments.file is not None:
+            raise InputError(f"--beta requires --robot; remove {arguments.file} from the arguments")
+        if arguments.total_mass is not None:
+            raise InputError("--total-mass applies to the links of a file, not to --beta")
+        import pandas as pd
+
+        from feasid.applications.inspection.base_values import NAME, VALUE
+        from feasid.parameters.feasibility.correct import correct
+
+        values, base = beta.read_values_and_base(arguments)
+        answer = correct(values, base, consistency=arguments.consistency, solver=arguments.solver)
+        index = pd.Index(base.expressions, name=NAME)
+        table = pd.DataFrame({"given": values.to_numpy(), VALUE: answer.beta}, index=index)
+        write_atomically(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
+        far = f"the closest feasible values, Euclidean distance {answer.distance:.6g}"
+        print(f"wrote {arguments.out}: {far if answer.changed else 'unchanged, they are feasible'}")
+        beta.save_certificate(answer.optimality, arguments.certificate, arguments.overwrite)
+        return 0, lambda: {
+            "robot": arguments.robot,
+            "out": arguments.out,
+            "distance": answer.distance,
+            "base_parameters": table[VALUE].to_dict(),
+        }
     beta.refuse_arguments(arguments, bool(arguments.file), "links are corrected without a solver")
     how = read_parameters(arguments, CORRECT, "metric margin fill total_mass for_ model")
     done = correct_file(arguments.file, **how)
@@ -45,31 +67,4 @@ def run_correct(arguments: argparse.Namespace) -> Answer:
         "path": arguments.file,
         "out": arguments.out,
         "changes": [c.to_dict() for c in done.changes],
-    }
-
-
-def _correct_beta(arguments: argparse.Namespace) -> Answer:
-    """Base parameters instead of a file."""
-    if arguments.file is not None:
-        raise InputError(f"--beta requires --robot; remove {arguments.file} from the arguments")
-    if arguments.total_mass is not None:
-        raise InputError("--total-mass applies to the links of a file, not to --beta")
-    import pandas as pd
-
-    from feasid.applications.inspection.base_values import NAME, VALUE
-    from feasid.parameters.feasibility.correct import correct
-
-    values, base = beta.read_values_and_base(arguments)
-    done = correct(values, base, consistency=arguments.consistency, solver=arguments.solver)
-    index = pd.Index(base.expressions, name=NAME)
-    table = pd.DataFrame({"given": values.to_numpy(), VALUE: done.beta}, index=index)
-    write_atomically(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
-    far = f"the closest feasible values, Euclidean distance {done.distance:.6g}"
-    print(f"wrote {arguments.out}: {far if done.changed else 'unchanged, they are feasible'}")
-    beta.save_certificate(done.optimality, arguments.certificate, arguments.overwrite)
-    return 0, lambda: {
-        "robot": arguments.robot,
-        "out": arguments.out,
-        "distance": done.distance,
-        "base_parameters": table[VALUE].to_dict(),
     }

@@ -144,7 +144,25 @@ def parse(token: str) -> float:
     """A finite float of a plain decimal; ``ValueError`` says what is wrong with the text."""
     match = _DECIMAL.fullmatch(token) if len(token) <= MAX_LENGTH else None
     if match is None:
-        raise ValueError(_number_error(token))
+        unsigned = token.lstrip("+-").lower()
+        fault = "is not a number"
+        if not token:
+            raise ValueError("a number is missing (the text is empty)")
+        if len(token) > MAX_LENGTH:
+            fault = f"is longer than {MAX_LENGTH} characters"
+        elif unsigned in ("nan", "inf", "infinity", ".inf", ".nan") or unsigned.startswith("nan("):
+            fault = "is not a finite number"
+        elif "${" in token or "$(" in token:
+            fault = "is a xacro expression: run xacro first (xacro robot.xacro > robot.urdf)"
+        elif "," in token:
+            fault += ": write decimals with a point, not a comma"
+        elif unsigned.startswith("0x"):
+            fault = "is not a decimal number"
+        elif unit := re.fullmatch(
+            r"([+-]?(?:\d+\.?\d*|\.\d+))\s*([A-Za-z*/^ ]+\d?)", token, re.ASCII
+        ):
+            fault += f": remove {unit[2]!r}, units are SI and are not written"
+        raise ValueError(f"{quote(token)} {fault}")
     if match[1] and abs(int(match[1])) > MAX_EXPONENT:
         raise ValueError(f"{quote(token)} has an exponent beyond +-{MAX_EXPONENT}")
     value = float(token)
@@ -159,27 +177,6 @@ def parse(token: str) -> float:
 def quote(token: str) -> str:
     """The text in quotes, shortened when long."""
     return repr(token if len(token) <= 60 else token[:57] + "...")
-
-
-def _number_error(token: str) -> str:
-    quoted = quote(token)
-    if not token:
-        return "a number is missing (the text is empty)"
-    if len(token) > MAX_LENGTH:
-        return f"{quoted} is longer than {MAX_LENGTH} characters"
-    unsigned = token.lstrip("+-").lower()
-    if unsigned in ("nan", "inf", "infinity", ".inf", ".nan") or unsigned.startswith("nan("):
-        return f"{quoted} is not a finite number"
-    if "${" in token or "$(" in token:
-        return f"{quoted} is a xacro expression: run xacro first (xacro robot.xacro > robot.urdf)"
-    if "," in token:
-        return f"{quoted} is not a number: write decimals with a point, not a comma"
-    if unsigned.startswith("0x"):
-        return f"{quoted} is not a decimal number"
-    unit = re.fullmatch(r"([+-]?(?:\d+\.?\d*|\.\d+))\s*([A-Za-z*/^ ]+\d?)", token, re.ASCII)
-    if unit:
-        return f"{quoted} is not a number: remove {unit[2]!r}, units are SI and are not written"
-    return f"{quoted} is not a number"
 
 
 def dot(a: Iterable[Fraction], b: Iterable[Fraction]) -> Fraction:

@@ -123,7 +123,25 @@ class Frames:
             start = (base - homes[i]) @ rotations[i]
             origins[i] = _nearest_on_axis(body, start)
             arms[i] = rotations[i] @ (origins[i] - start)
-        length = _length_scale(robot, origins, arms)
+        # The length is the geometric mean of the lever arms that are not negligible. Without lever
+        # arms between joints it is taken of the other lengths: distances of rotors and body
+        # frames, pitches, displacements of joints. It is 1 if all of these are zero.
+        size = np.sqrt((arms * arms).sum(axis=1))[[p >= 0 for p in robot.parents]]
+        offsets = np.sqrt((origins * origins).sum(axis=1))
+        places = [np.abs(b.position).max() for b in bodies]
+        size = size[size > MIN_ARM_TO_OFFSET * max(*offsets, *places)]
+        if size.size == 0:
+            lengths = [float(o) for o in offsets]
+            for body, p in zip(bodies, robot.parents, strict=True):
+                if body.rotor is not None and p >= 0:
+                    lengths.append(float(np.linalg.norm(body.rotor.position - origins[p])))
+                for w, v in zip(body.motion[:3].T, body.motion[3:].T, strict=True):
+                    angle, shift = float(np.linalg.norm(w)), float(np.linalg.norm(v))
+                    lengths.append(abs(float(w @ v)) / angle**2 if angle else shift)
+            size = np.array(lengths)
+        length = 1.0
+        if size.any():
+            length = float(np.exp(np.log(size[size > MIN_ARM_TO_LARGEST * size.max()]).mean()))
         motions = np.vstack([b.motion.T for b in bodies])
         owner = np.repeat(np.arange(len(bodies)), [b.dof for b in bodies])
         motions[:, 3:] = (motions[:, 3:] + np.cross(motions[:, :3], origins[owner])) / length
@@ -181,31 +199,6 @@ def _nearest_on_axis(body: Body, start: Array) -> Array:
     # Parallel axes leave the step along them open: it stays zero.
     step = np.linalg.lstsq(np.vstack(rows), np.concatenate(right), rcond=1e-9)[0]
     return np.asarray(start + step, dtype=np.float64)
-
-
-def _length_scale(robot: Robot, origins: Array, arms: Array) -> float:
-    """Geometric mean of the lever arms that are not negligible.
-
-    Without lever arms between joints it is taken of the other lengths: distances of rotors and
-    body frames, pitches, displacements of joints. It is 1 if all of these are zero.
-    """
-    size = np.sqrt((arms * arms).sum(axis=1))[[p >= 0 for p in robot.parents]]
-    offsets = np.sqrt((origins * origins).sum(axis=1))
-    homes = [np.abs(b.position).max() for b in robot.bodies]
-    size = size[size > MIN_ARM_TO_OFFSET * max(*offsets, *homes)]
-    if size.size == 0:
-        lengths = [float(o) for o in offsets]
-        for body, p in zip(robot.bodies, robot.parents, strict=True):
-            if body.rotor is not None and p >= 0:
-                lengths.append(float(np.linalg.norm(body.rotor.position - origins[p])))
-            for w, v in zip(body.motion[:3].T, body.motion[3:].T, strict=True):
-                turn = float(np.linalg.norm(w))
-                lengths.append(abs(float(w @ v)) / turn**2 if turn else float(np.linalg.norm(v)))
-        size = np.array(lengths)
-    if not size.any():
-        return 1.0
-    size = size[size > MIN_ARM_TO_LARGEST * size.max()]
-    return float(np.exp(np.log(size).mean()))
 
 
 def nearly_degenerate_joints(frames: Frames) -> tuple[int, ...]:
