@@ -101,7 +101,7 @@ def test_dashes_in_a_comment_are_read_as_other_programs_read_them(comment, tmp_p
 
 
 def test_terms_that_are_zero_are_none():
-    terms = JointTerms(inertia=0.1, coulomb=0.3, rest=2.0)
+    terms = JointTerms(inertia=0.1, coulomb=0.3, slack=2.0)
     assert terms.values == {"Ia": 0.1, "fc": 0.3}
     (drive,) = terms.drives("body", "joint")
     assert (drive.name, dict(drive.coupling), drive.symbols) == (
@@ -109,9 +109,9 @@ def test_terms_that_are_zero_are_none():
     )  # fmt: skip
     assert drive.values.tolist() == [0.1, 0.3]
     assert (drive.rest, drive.from_file) == (0.0, True)
-    (drive,) = JointTerms(stiffness=5.0, rest=2.0).drives("body", "joint")
+    (drive,) = JointTerms(stiffness=5.0, slack=2.0).drives("body", "joint")
     assert drive.rest == 2.0
-    assert list(JointTerms(rest=2.0).drives("body", "joint")) == []
+    assert list(JointTerms(slack=2.0).drives("body", "joint")) == []
 
 
 def drive(coupling, rest=0.0, **values):

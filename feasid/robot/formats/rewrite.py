@@ -189,7 +189,7 @@ def joint_terms_to_write(robot: Robot, holds: Collection[str]) -> dict[str, Join
                     )
             slack = flush_to_zero(rests.get(body.joint, 0.0)) if terms.get("k") else 0.0
             by_field = {TERM_FIELDS[s]: v for s, v in terms.items()}
-            out[body.joint] = JointTerms(**by_field, rest=slack)
+            out[body.joint] = JointTerms(**by_field, slack=slack)
     return out
 
 
@@ -240,7 +240,7 @@ def patch_source(robot: Robot, source: Source, form: Format, extras: Extras = NO
         if target is None:
             continue
         fields = [TERM_FIELDS[s] for s in TERM_FIELDS if s in form.holds]
-        for name in [*fields, *(["rest"] if target.stiffness else [])]:
+        for name in [*fields, *(["slack"] if target.stiffness else [])]:
             written, value = getattr(joint.terms, name), getattr(target, name)
             if abs(written - value) > form.agreement * abs(value):
                 raise verification_error(

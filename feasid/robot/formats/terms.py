@@ -32,7 +32,7 @@ class JointTerms:
     viscous: float = 0.0
     coulomb: float = 0.0
     stiffness: float = 0.0
-    rest: float = 0.0
+    slack: float = 0.0
     """Rest position of the spring."""
 
     @property
@@ -45,7 +45,7 @@ class JointTerms:
         """The joint's drive; None without terms."""
         term_values = self.values
         if term_values:
-            spring_rest = self.rest if "k" in term_values else 0.0
+            spring_rest = self.slack if "k" in term_values else 0.0
             values = np.array([*term_values.values()])
             yield Drive(
                 body, {joint: 1.0}, tuple(term_values), values, rest=spring_rest, from_file=True

@@ -134,7 +134,7 @@ TERMS = {
     "damping": "viscous",
     "frictionloss": "coulomb",
     "stiffness": "stiffness",
-    "springref": "rest",
+    "springref": "slack",
 }
 """Field of `JointTerms` per attribute of ``<joint>``; MJCF has no place for offset friction."""
 

@@ -460,7 +460,7 @@ class _MjcfReader:
         if not terms or len(factors) < len(ends) or 0.0 in factors:
             return None
         coupling = {joint.name: c for joint, c in zip(joints, factors, strict=True)}
-        home = sum(c * j.terms.rest for c, j in zip(factors, joints, strict=True))
+        home = sum(c * j.terms.slack for c, j in zip(factors, joints, strict=True))
         (length,) = self.parse_numbers(element, "springlength", 1, {"springlength": lengths[0]})
         slack = home if length.value == UNSTATED else length.value
         parts = coupling, tuple(terms), np.array([*terms.values()])

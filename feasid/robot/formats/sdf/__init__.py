@@ -7,7 +7,7 @@ DYNAMICS = {
     "damping": "viscous",
     "friction": "coulomb",
     "spring_stiffness": "stiffness",
-    "spring_reference": "rest",
+    "spring_reference": "slack",
 }
 """Field of `JointTerms` per child of ``<dynamics>``, as it is read and written."""
 
