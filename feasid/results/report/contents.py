@@ -21,6 +21,7 @@ from scipy.signal import fftconvolve
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError
 from feasid.core.notes import as_json
+from feasid.identification.assessment.checks import GRADED
 from feasid.identification.assessment.quality import joints_that_follow, remarks
 from feasid.identification.fitted import FittedModel, provenance
 from feasid.identification.regression.low_pass import GaussianLowPass
@@ -207,7 +208,7 @@ def _prediction(fit: FittedModel, tested: pd.Series[float] | None) -> dict[str, 
         rows.append(row if tested is None else row | {"test": tested.get(joint)})
     return {
         "level": quality.level,
-        "reasons": [str(r) for r in quality.reasons],
+        "reasons": [str(r) if r.code in GRADED else r.with_code for r in quality.reasons],
         "remarks": remarks(fit.evidence),
         "uses": fit.uses.reset_index().to_dict("records"),
         "error": errors.overall_error(errors.model),
