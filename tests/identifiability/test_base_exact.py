@@ -67,8 +67,7 @@ def test_exact_coefficients_equal_those_of_floating_point():
 
 
 def test_exact_drive_terms_equal_those_of_floating_point():
-    robot = wam(drive_inertia=True)
-    coefficients = base_parameters(robot).coefficients
+    coefficients = base_parameters(wam(drive_inertia=True)).coefficients
     for ours, rational in zip(
         coefficients.joint_nullspaces, exact_blocks(coefficients.echelon), strict=True
     ):
@@ -247,8 +246,7 @@ def test_snap_can_be_given_as_an_angle():
 
 
 def test_snapped_rotation_is_a_rotation_with_exact_zeros():
-    rows = [(1.5708, 0.2, 0.1, 0.3), (0, 0.1, 0, 0)]
-    robot = feasid.Robot.from_dh(rows)
+    robot = feasid.Robot.from_dh([(1.5708, 0.2, 0.1, 0.3), (0, 0.1, 0, 0)])
     run = base_parameters(robot, snap=1e-5).coefficients.echelon.run
     rotation = run.robot.bodies[0].rotation
     np.testing.assert_allclose(rotation.T @ rotation, np.eye(3), atol=1e-15)

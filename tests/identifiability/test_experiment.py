@@ -145,8 +145,7 @@ def test_lines_fit_into_a_terminal(tmp_path, capsys):
 
 def test_formats_hold_the_same_numbers(path, capsys):
     base = base_parameters(path)
-    told = json.loads(printed(capsys, path, "--json"))
-    assert told["base_parameters"] == base.size
+    assert json.loads(printed(capsys, path, "--json"))["base_parameters"] == base.size
     rows = list(csv.DictReader(printed(capsys, path, "--csv").splitlines()))
     k = np.zeros_like(base.K)
     for row in rows:

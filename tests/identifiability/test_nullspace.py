@@ -197,8 +197,7 @@ def test_small_tilts_and_offsets_never_pass_in_silence(size):
 @pytest.mark.parametrize("tilt", [1e-6, 1e-7, 1e-8, 1e-10])
 def test_tilted_gravity_is_reported_with_its_angle(tilt):
     case = next(c for c in HARD if c["name"] == "SCARA g tilt 1e-6")
-    robot = mechanism_of(case).robot().with_gravity((9.81 * tilt, 0, -9.81))
-    base = base_parameters(robot)
+    base = base_parameters(mechanism_of(case).robot().with_gravity((9.81 * tilt, 0, -9.81)))
     assert base.size == 10
     assert f"gravity is off by {tilt:.2g} rad" in base.warnings[0]
 
