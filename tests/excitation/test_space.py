@@ -302,7 +302,7 @@ def test_parameters_that_are_not_seen_have_no_deviation(pendulums):
     assert found.condition_number == np.inf or found.condition_number > 1e12
     silent = np.abs(y).max(axis=0) == 0
     assert np.isinf(found.deviations[silent]).all()
-    assert np.isfinite(found.torque_deviations[~np.isinf(found.torque_deviations)]).all()
+    assert (found.torque_deviations > 0).all()  # of joints that feel no unseen parameter, too
     assert "SOME PARAMETERS STAY UNSEEN" in found.summary()
     moving = certificate(pendulums, motion, np.zeros((0, base.size)))
     assert np.isfinite(moving.deviations).all()

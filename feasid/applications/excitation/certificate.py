@@ -149,10 +149,8 @@ def certify_motion(
     root, unseen = _covariance_root(np.vstack([weighted.reshape(matrix.shape), known]))
     deviations = np.where(unseen, np.inf, np.linalg.norm(root, axis=1))
     task = regressor(robot, *reference, columns=columns)
-    if unseen.any():
-        torque = np.where((np.abs(task[..., unseen]) > 0).any(axis=(0, 2)), np.inf, 0.0)
-    else:
-        torque = np.sqrt(((task @ root) ** 2).sum(axis=2).mean(axis=0))
+    blind = (np.abs(task[..., unseen]) > 0).any(axis=(0, 2))
+    torque = np.where(blind, np.inf, np.sqrt(((task @ root) ** 2).sum(axis=2).mean(axis=0)))
     values = np.linalg.svd(_normalise_columns(matrix)[0], compute_uv=False)
     return ExcitationCertificate(
         expressions,
