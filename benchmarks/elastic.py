@@ -7,8 +7,10 @@ and encoders of 19 bits on both sides, and torque noise of .3 %. Its description
 and no joint terms. A passive arm has one to three joints without a motor. Judged are the stiffness
 and its standard error, the torque error on another motion, and open-loop simulations of .3 s in
 MuJoCo from the written file over those of the true arm, with the torques as they were logged. A log
-of one encoder has to be refused. The seed is drawn where none is given; ``--write`` puts the table
-into docs/elastic.md.
+of one encoder has to be refused. Arms with torque sensors of the same noise are fitted with all
+columns, with some of them, with a sensor that is 5 % too large, and with the motors' encoders
+alone, in the two ways that the refusal names. The seed is drawn where none is given; ``--write``
+puts the tables into docs/elastic.md.
 """
 
 from __future__ import annotations
@@ -316,7 +318,8 @@ def sensor_table(rows: list[dict[str, object]]) -> list[str]:
     told, refused = (sum(r["gain told"] for r in rows),
                      sum(r["motor only"] == "refused" for r in rows))  # fmt: skip
     seen = f"{len(compliance)} of {len(joints)}"
-    seen += f", off by {np.median(compliance):.0%}, {compliance.max():.0%}" * bool(len(compliance))
+    if len(compliance):
+        seen += f"; median {np.median(compliance):.0%}, worst {compliance.max():.0%}"
     return [
         "",
         f"{len(rows)} arms of {len(joints)} joints with torque sensors of the same noise:",
@@ -325,7 +328,7 @@ def sensor_table(rows: list[dict[str, object]]) -> list[str]:
         "|---|---|---|---|",
         *(f"| {text} | {' | '.join(row)} |" for text, row in texts.items()),
         "",
-        "| | |",
+        "| fits | result |",
         "|---|---|",
         f"| verdicts with all columns | {', '.join(sorted({str(r['verdict']) for r in rows}))} |",
         f"| torque error on another motion, median, worst | {np.median(error):.2%}, "
@@ -336,9 +339,9 @@ def sensor_table(rows: list[dict[str, object]]) -> list[str]:
         f"{np.median(joints):.2%}, {joints.max():.2%} |",
         f"| torque error on another motion, median, worst | {np.median(known):.2%}, "
         f"{known.max():.2%} |",
-        f"| rigid, with the torque of the sensor: the same | {np.median(rigid):.2%}, "
+        f"| as a rigid robot with the torques of the sensors: the same | {np.median(rigid):.2%}, "
         f"{rigid.max():.2%} |",
-        f"| joints whose 1 / k its `fit.selection` has | {seen} |",
+        f"| its effect `elastic`: joints, and error of 1 / k | {seen} |",
     ]
 
 

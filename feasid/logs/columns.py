@@ -246,12 +246,10 @@ def check_column_mapping(
                 column=column,
             )
         mapping[key] = column
-    return _columns_of_springs(df, robot, mapping) | mapping
+    return _spring_columns(df, robot, mapping) | mapping
 
 
-def _columns_of_springs(
-    df: pd.DataFrame, robot: Robot, mapping: Mapping[str, Any]
-) -> dict[str, Any]:
+def _spring_columns(df: pd.DataFrame, robot: Robot, mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Columns of the motors and torque sensors of elastic joints, by their own coordinates."""
     out: dict[str, Any] = {}
     kinds, names = ("q", SENSOR, *MOTOR_KINDS), _numbered_coordinates(robot)
@@ -271,9 +269,10 @@ def _columns_of_springs(
             )
         out[f"tau_{joint}_sensor"] = column[SENSOR]
         lacks_motor = f"q_{motor}" not in {*mapping, *out, *df.columns}
-        if lacks_motor or (column["q"] is None and column[SENSOR] is not None):
+        if lacks_motor or (column["q"] is None and column["theta"] is not None):
             side, place = ("motor", f"theta_{joint}") if lacks_motor else ("link", f"q_{joint}")
-            swap = f", columns={{'q_{joint}': 'theta_{joint}', 'tau_{joint}': {key!r}}}"
+            torque = "" if column[SENSOR] is None else f", 'tau_{joint}': {key!r}"
+            swap = f", columns={{'q_{joint}': 'theta_{joint}'{torque}}}"
             raise LogError(
                 f"joint {joint!r} is elastic, and the log has no position of its {side}, {place}. "
                 "From one encoder the stiffness of the spring cannot be known: log both, or fit "

@@ -194,9 +194,8 @@ class CouplingOptions(TypedDict, total=False):
         "motors that move several joints, each with inertia and friction: name -> factor "
         "per joint", example='belt={"shoulder": 1, "slide": -2}')]  # fmt: skip
     elastic: Annotated[Sequence[str] | None, Option(
-        "joints with a spring between motor and link, and encoders on both sides: q_<joint> of the "
-        "link, theta_<joint> of the motor; sensor_<joint> is the torque between them, if measured; "
-        "None none", example="shoulder")]  # fmt: skip
+        "joints with a spring between motor and link: q_<joint> of the link, theta_<joint> of the "
+        "motor, sensor_<joint> the torque between; None none", example="shoulder")]  # fmt: skip
     passive: Annotated[Sequence[str] | None, Option(
         "joints without a motor, as pendulums and casters: their torque is "
         "exactly zero; None none", example="slide")]  # fmt: skip

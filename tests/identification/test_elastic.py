@@ -12,23 +12,24 @@ STIFFNESS = 0.01  #: Largest relative error of a stiffness.
 EXACTLY = 5.0  #: Largest deviation of a link's equations over what they miss: 1.8, and was 17.
 
 
-def case(folder, seed, joints, elastic, sensors=False):
+def case(folder, seed, joints, elastic):
     rng = np.random.default_rng(seed)
     arm = Arm.draw(rng, joints, elastic)
     (folder / "arm.xml").write_text(arm.mjcf(described=True))
-    logs = [arm.move(rng, sensors=sensors)[0] for _ in range(2)]
+    logs = [arm.move(rng, sensors=elastic)[0] for _ in range(2)]
     return arm, feasid.load_robot(folder / "arm.xml"), *logs
 
 
 @pytest.fixture(scope="module")
-def springs(tmp_path_factory):
-    arm, robot, log, other = case(tmp_path_factory.mktemp("springs"), 3, 2, True)
+def sensors(tmp_path_factory):
+    arm, robot, log, other = case(tmp_path_factory.mktemp("sensors"), 3, 2, True)
     return arm, robot, log, other, feasid.fit(log, robot, elastic=robot.joints)
 
 
 @pytest.fixture(scope="module")
-def sensors(tmp_path_factory):
-    arm, robot, log, other = case(tmp_path_factory.mktemp("sensors"), 4, 2, True, sensors=True)
+def springs(sensors):
+    arm, robot, *logs = sensors[:-1]
+    log, other = (x.drop(columns=["sensor_j1", "sensor_j2"]) for x in logs)
     return arm, robot, log, other, feasid.fit(log, robot, elastic=robot.joints)
 
 
@@ -44,8 +45,9 @@ def stiffness(fit):
     return fit.robot.values[places], np.sqrt(np.diag(fit.estimate.covariance)[places])
 
 
-def test_springs_are_found(springs):
-    arm, _, _, other, fit = springs
+@pytest.mark.parametrize("columns", ["springs", "sensors"])
+def test_springs_are_found(columns, request):
+    arm, _, _, other, fit = request.getfixturevalue(columns)
     k, deviation = stiffness(fit)
     assert np.abs(k / arm.terms["k"] - 1).max() < STIFFNESS
     assert np.abs(k - arm.terms["k"]).max() < 4 * deviation.max()
@@ -101,44 +103,103 @@ def test_other_formats_refuse_springs_and_take_the_rigid_robot(springs, tmp_path
     feasid.write(rigid, tmp_path / "rigid.urdf")
 
 
-def test_one_encoder_shows_no_stiffness(springs):
-    _, robot, log, _, _ = springs
-    one = log.drop(columns=["theta_j1", "theta_j2"])
-    with pytest.raises(LogError, match="cannot be known") as refusal:
-        feasid.fit(one, robot, elastic=["j2"])
-    assert (refusal.value.joint, refusal.value.column) == ("j2", "theta_j2")
-
-
 def test_both_encoders_are_named_if_the_robot_is_taken_as_rigid(springs):
     _, robot, log, _, _ = springs
     notes = [n for n in feasid.fit(log, robot).notes if n.code == "two-encoders"]
     assert notes[0].values["joints"] == ["j1", "j2"]
 
 
-@pytest.mark.parametrize("form", ["numbers", "pattern", "degrees"])
-def test_columns_of_motors_are_found(springs, form):
-    _, robot, log, _, fit = springs
+@pytest.mark.parametrize("form", ["numbers", "pattern", "units"])
+def test_columns_of_motors_and_sensors_are_found(sensors, form):
+    _, robot, log, _, fit = sensors
     options = {"elastic": robot.joints}
     if form == "numbers":
         log = log.rename(columns=lambda c: c.replace("_j", "_"))
     elif form == "pattern":
-        log = log.rename(columns=lambda c: c.replace("theta_j", "motor"))
-        options["columns"] = {"theta_j1": "motor1", "theta_j2": "motor2"}
+        log = log.rename(columns=lambda c: c.replace("theta_j", "motor").replace("or_j", "ed"))
+        options["columns"] = {"theta_j1": "motor1", "theta_j2": "motor2", "sensor": "sensed{}"}
     else:
         angles = [c for c in log if c.startswith(("q_", "theta_"))]
-        log = log.assign(**{c: np.rad2deg(log[c]) for c in angles})
-        options["units"] = {"q": "deg"}
+        milli = 1e3 * log[["sensor_j1", "sensor_j2"]]
+        log = log.assign(**np.rad2deg(log[angles]), **milli)
+        log = log.rename(columns={"sensor_j2": "sensor_j2_mNm"})
+        options["units"] = {"q": "deg", "tau_j1_sensor": "mNm"}
     np.testing.assert_allclose(stiffness(feasid.fit(log, robot, **options))[0], stiffness(fit)[0],
                                rtol=1e-6)  # fmt: skip
 
 
-def test_a_fit_with_springs_is_saved_and_simulated(springs, tmp_path):
-    *_, other, fit = springs
+SHOWN = {
+    "q theta tau": {"k", "fv", "Ia"},
+    "q theta tau sensor": {"k", "fv", "Ia"},
+    "q theta sensor": {"k", "fv"},
+    "q theta tau_j2": {"k", "fv"},
+    "q theta": "no torque column",
+    "q tau": "motor, theta_j1. From one encoder the stiffness of the spring cannot be known",
+    "theta tau": r"columns={'q_j1': 'theta_j1'}\).*theta_j1 = q_j1 \+ sensor_j1 / k",
+    "theta tau sensor": "columns={'q_j1': 'theta_j1', 'tau_j1': 'sensor_j1'}",
+    "q tau sensor": r"theta_j1 = q_j1 \+ sensor_j1 / k",
+}
+"""What is known by itself of spring and motor from these columns, or the error."""
+
+
+@pytest.mark.parametrize("kinds", SHOWN)
+def test_columns_show_what_the_page_says(sensors, kinds):
+    _, robot, log, *_ = sensors
+    some = log[["t", *(c for c in log if {c, c.split("_")[0]} & {*kinds.split()})]]
+    if isinstance(SHOWN[kinds], str):
+        with pytest.raises(LogError, match=SHOWN[kinds]) as refusal:
+            feasid.fit(some, robot, elastic=robot.joints)
+        assert refusal.value.joint[:2] == "j1"
+        return
+    base = feasid.fit(some, robot, elastic=robot.joints).base
+    status = zip(base.robot.parameter_names, base.status, strict=True)
+    alone = {symbol for (part, symbol), known in status if part[:3] == "j1_" and known == "alone"}
+    assert alone & {"k", "fv", "Ia"} == SHOWN[kinds]
+
+
+def test_a_torque_sensor_has_an_equation_and_an_offset_of_its_own(sensors, springs):
+    arm, robot, log, other, fit = sensors
+    assert (stiffness(fit)[1] < stiffness(springs[-1])[1]).all()
+    assert fit.errors(other)["j1_sensor"] < 0.02
+    wrong = log.assign(sensor_j1=1.1 * log["sensor_j1"] + 0.5)
+    scaled = feasid.fit(wrong, robot, elastic=robot.joints)
+    (gain,) = (e for e in scaled.calibration.confirmed if e.at.kind == "gain")
+    assert gain.joint == "j1_sensor"
+    assert abs(gain.value[0] - np.log(1.1)) < 4 * gain.deviation[0] < 0.05
+    assert scaled.joint_terms.loc["j1_sensor", "fo"] == pytest.approx(0.5 / 1.1, abs=0.05)
+    np.testing.assert_allclose(stiffness(scaled)[0], arm.terms["k"], rtol=STIFFNESS)
+
+
+def test_a_sensor_is_left_out_of_what_moves(sensors, tmp_path):
+    *_, other, fit = sensors
+    path = tmp_path / "fitted.xml"
+    fit.write(path)
+    joints = feasid.load_robot(path).joints
+    assert joints == fit.robot.without_torque_sensors().joints == (*fit.actuators().index,)
+    errors = fit.verify(path, "mujoco", log=other)
+    assert errors["mujoco"]["all"] < 2 * errors["fit"]["all"]
+    assert "tau_j1_sensor" in fit.predict(other)
+
+
+def test_one_encoder_and_a_sensor_have_two_ways(sensors):
+    arm, robot, log, other, _ = sensors
+    k, J = arm.terms["k"], arm.terms["J"]
+    links = {f"q_j{n}": log[f"theta_j{n}"] - log[f"sensor_j{n}"] / k[n - 1] for n in (1, 2)}
+    known = feasid.fit(log.assign(**links), robot, elastic=robot.joints).joint_terms
+    np.testing.assert_allclose(known.loc[["j1_motor", "j2_motor"], "Ia"], J, rtol=STIFFNESS)
+    rigid = {"elastic": ["j1"], "columns": {"q_j2": "theta_j2", "tau_j2": "sensor_j2"}}
+    assert feasid.fit(log.drop(columns="q_j2"), robot, **rigid).errors(other)["j2"] < 0.02
+
+
+@pytest.mark.parametrize("columns", ["springs", "sensors"])
+def test_a_fit_with_springs_is_saved_and_simulated(columns, springs, request, tmp_path):
+    *_, fit = request.getfixturevalue(columns)
     fit.save(tmp_path / "springs.feasid")
     again = feasid.load(tmp_path / "springs.feasid")
     np.testing.assert_array_equal(again.robot.values, fit.robot.values)
     assert again.robot.elastic == fit.robot.elastic == fit.robot.with_joint_terms().elastic
-    assert (fit.simulate(other).rms[-1] < 2e-3).all()
+    assert again.robot.sensors == fit.robot.sensors
+    assert (fit.simulate(springs[3]).rms[-1] < 2e-3).all()  # no sensor drives it
     fit.report(tmp_path / "springs.html")
 
 
@@ -149,64 +210,6 @@ def test_a_load_is_weighed_behind_a_spring(springs):
     loaded = Arm(heavy, arm.terms, arm.driven, True).move(np.random.default_rng(8))[0]
     load = feasid.payload(loaded, fit)
     assert abs(load.mass - 1.0) < 4 * load.mass_std < 0.1
-
-
-def test_a_torque_sensor_has_an_equation_and_an_offset_of_its_own(sensors, springs):
-    arm, robot, log, other, fit = sensors
-    assert fit.robot.coordinates == (*fit.robot.sensors.values(), *fit.robot.elastic.values(),
-                                     *robot.joints)  # fmt: skip
-    assert not springs[-1].robot.sensors
-    k, deviation = stiffness(fit)
-    assert (np.abs(k - arm.terms["k"]) < 4 * deviation).all()
-    without = feasid.fit(log.drop(columns=["sensor_j1", "sensor_j2"]), robot, elastic=robot.joints)
-    assert (deviation < stiffness(without)[1]).all()
-    assert fit.quality.level == "good"
-    assert fit.errors(other)["j1_sensor"] < 0.02
-    shifted = feasid.fit(log.assign(sensor_j1=log["sensor_j1"] + 0.5), robot, elastic=robot.joints)
-    assert shifted.joint_terms.loc["j1_sensor", "fo"] == pytest.approx(0.5, abs=0.05)
-
-
-def test_a_sensor_is_left_out_of_what_moves(sensors, tmp_path):
-    *_, other, fit = sensors
-    path = tmp_path / "fitted.xml"
-    fit.write(path)
-    assert feasid.load_robot(path).joints == fit.robot.without_torque_sensors().joints
-    errors = fit.verify(path, "mujoco", log=other)
-    assert errors["mujoco"]["all"] < 2 * errors["fit"]["all"]
-    assert (fit.simulate(other.drop(columns=["sensor_j1", "sensor_j2"])).rms[-1] < 2e-3).all()
-    assert [*fit.actuators().index] == [*feasid.load_robot(path).joints]
-    assert {"tau_j1_sensor"} <= {*fit.predict(other)}
-    assert not fit.robot.without_elastic_joints().sensors
-    fit.save(tmp_path / "sensors.feasid")
-    assert feasid.load(tmp_path / "sensors.feasid").robot.sensors == fit.robot.sensors
-
-
-def test_the_gain_of_a_sensor_is_told_by_the_motor(sensors):
-    arm, robot, log, _, _ = sensors
-    wrong = feasid.fit(log.assign(sensor_j1=1.1 * log["sensor_j1"]), robot, elastic=robot.joints)
-    (gain,) = (e for e in wrong.calibration.confirmed if e.at.kind == "gain")
-    assert gain.joint == "j1_sensor"
-    assert abs(gain.value[0] - np.log(1.1)) < 4 * gain.deviation[0] < 0.05
-    np.testing.assert_allclose(stiffness(wrong)[0], arm.terms["k"], rtol=STIFFNESS)
-
-
-def test_columns_of_sensors_are_found(sensors):
-    _, robot, log, _, fit = sensors
-    numbers = log.rename(columns=lambda c: c.replace("_j", "_"))
-    mapped = log.rename(columns=lambda c: c.replace("sensor_j", "gauge"))
-    milli = log.assign(sensor_j1=1e3 * log["sensor_j1"])
-    for same, options in (
-        (numbers, {}),
-        (mapped, {"columns": {"sensor": "gauge{}"}}),
-        (milli, {"units": {"tau_j1_sensor": "mNm"}}),
-        (milli.rename(columns={"sensor_j1": "sensor_j1_mNm"}), {}),
-    ):
-        again = feasid.fit(same, robot, elastic=robot.joints, **options)
-        np.testing.assert_allclose(stiffness(again)[0], stiffness(fit)[0], rtol=1e-6)
-    with pytest.raises(LogError, match="nearly the name 'sensor_j2'"):
-        feasid.fit(log.rename(columns={"sensor_j2": "sensr_j2"}), robot, elastic=robot.joints)
-    with pytest.raises(InputError, match="is not elastic"):
-        robot.with_torque_sensors(["j1"])
 
 
 def test_passive_joints_have_equations_and_no_torque(pendulum):
@@ -245,6 +248,10 @@ def test_elastic_joints_are_refused_where_they_make_no_sense(springs):
     robot = springs[1].with_elastic_joints(["j1"])
     with pytest.raises(InputError, match="elastic already"):
         robot.with_elastic_joints(["j1"])
+    with pytest.raises(InputError, match="'j2' is not elastic"):
+        robot.with_torque_sensors(["j1", "j2"])
+    with pytest.raises(LogError, match="'sensr_j1' has nearly the name 'sensor_j1'"):
+        feasid.fit(springs[2].assign(sensr_j1=0.0), robot)
     assert robot.locked({"j1": 0.2}).joints == ("j2",)
     held = robot.locked({"j1_motor": 0.2})  # its link swings at the spring
     assert next(d.rest for d in held.drives if d.name == "j1_spring") == 0.2

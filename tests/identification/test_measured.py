@@ -60,7 +60,7 @@ def test_a_column_of_a_joint_that_is_not_measured_is_not_read(robot, log, fit):
         assert np.array_equal(other.beta, fit.beta)
 
 
-def test_it_is_said_and_counts_nowhere(log, fit):
+def test_it_is_said_and_counts_nowhere(robot, log, fit):
     note = next(n for n in fit.notes if n.code == "unmeasured")
     assert note.values["joints"] == ("shoulder",)
     assert "shoulder" in note
@@ -72,6 +72,8 @@ def test_it_is_said_and_counts_nowhere(log, fit):
     assert errors.drop("shoulder").max() < EXACT
     assert "shoulder" not in fit.joint_terms.index.tolist()
     assert "shoulder" in str(fit.summary())
+    both = feasid.fit([log, log.assign(t=log["t"] + 1e-4)], robot, measured=MEASURED, **FIT)
+    assert both.comparison is not None
 
 
 @pytest.mark.parametrize("empty", [False, True])

@@ -77,10 +77,7 @@ def test_every_row_is_used_or_listed():
 
 
 def test_measured_velocity_is_used():
-    df = log()
-    for name in ("shoulder", "elbow"):
-        df[f"dq_{name}"] = 7.0
-    run = prepare(df, arm(), cutoff=8.0).runs[0]
+    run = prepare(log().assign(dq_shoulder=7.0, dq_elbow=7.0), arm(), cutoff=8.0).runs[0]
     np.testing.assert_allclose(run.dq, 7.0, rtol=1e-9)
     np.testing.assert_allclose(run.ddq, 0.0, atol=1e-6)
 
@@ -101,14 +98,7 @@ def test_a_complete_log_is_used_as_it_is():
 def test_columns_by_number_and_by_pattern_agree_with_names():
     df = log()
     want = prepare(df, arm()).runs[0]
-    numbered = df.rename(
-        columns={
-            "q_shoulder": "q_1",
-            "q_elbow": "q_2",
-            "tau_shoulder": "tau_1",
-            "tau_elbow": "tau_2",
-        }
-    )
+    numbered = df.rename(columns=lambda c: c.replace("shoulder", "1").replace("elbow", "2"))
     motion = prepare(numbered, arm())
     np.testing.assert_array_equal(motion.runs[0].tau, want.tau)
     assert any("1 = shoulder, 2 = elbow" in note for note in motion.notes)
@@ -123,9 +113,8 @@ def test_columns_by_number_and_by_pattern_agree_with_names():
     first = prepare(df[["t", "q_shoulder", "tau_shoulder"]], one).runs[0]
     only = prepare(counted[["t", "pos0", "effort0"]], one, columns=zero).runs[0]
     np.testing.assert_array_equal(only.tau, first.tau)
-    single = prepare(
-        df.rename(columns={"tau_elbow": "current"}), arm(), columns={"tau_elbow": "current"}
-    )
+    current = df.rename(columns={"tau_elbow": "current"})
+    single = prepare(current, arm(), columns={"tau_elbow": "current"})
     np.testing.assert_array_equal(single.runs[0].tau, want.tau)
 
 

@@ -34,12 +34,8 @@ from feasid.identification.effects.log_findings import check_excitation
 from feasid.identification.effects.search import SIMPLE, EffectSearch
 from feasid.identification.effects.table import EFFECTS, EffectAt
 from feasid.identification.estimation.held_out import RULES
-from feasid.identification.regression.reduce import (
-    Log,
-    complete_filter_options,
-    open_sources,
-    robot_of_logs,
-)
+from feasid.identification.regression import reduce
+from feasid.identification.regression.reduce import Log
 from feasid.logs.checks.findings import Diagnosis, Finding, sort_findings
 from feasid.logs.motion import Run, excluded_blocks
 from feasid.logs.recording import Recording
@@ -111,8 +107,8 @@ def diagnose(
         There is no robot, or an option does not exist.
     """
     settings = check_options(DiagnoseOptions, options, "diagnose")
-    sources = open_sources(log)
-    robot = robot_of_logs(log, sources, robot, settings)
+    sources = reduce.open_sources(log)
+    robot = reduce.robot_of_logs(log, sources, robot, settings)
     if len(sources) > 1:
         return _diagnose_together([*map(Recording.from_source, sources)], robot, settings)
     recording = Recording.from_source(sources[0])
@@ -153,7 +149,7 @@ def _diagnose_together(logs: Sequence[Recording], robot: Robot, more: dict[str, 
 def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     """What a fit of the corrected log finds, and what its residual shows."""
     options = _fit_options(check)
-    reading = complete_filter_options(select_options(LogOptions, options), "diagnose")
+    reading = reduce.complete_filter_options(select_options(LogOptions, options), "diagnose")
     motion = recording.motion(check.search.robot, **reading)
     findings = check_excitation(motion, check.search.robot)
     try:

@@ -252,15 +252,14 @@ def robot_of_logs(
     described, log = with_drive_options(resolve_robot(data, robot), options), sources[0]
     if not described.elastic or described.sensors or options.get("command"):
         return described
-    sensed: Sequence[str] = ()
     if isinstance(log, Reduced):
-        sensed = [*log.robot.sensors] if log.robot is not None else []
-    else:
-        with suppress(FeasidError):  # reported when its turn comes
-            df = head_of(log, described, options.get("topic"))
-            mapping = check_column_mapping(df, described, options.get("columns") or {})
-            sensed = [j for j in described.elastic if f"tau_{j}_sensor" in mapping]
-    return described.with_torque_sensors(sensed)
+        return described.with_torque_sensors(() if log.robot is None else (*log.robot.sensors,))
+    with suppress(FeasidError):  # reported when its turn comes
+        df = head_of(log, described, options.get("topic"))
+        mapping = check_column_mapping(df, described, options.get("columns") or {})
+        sensed = [j for j in described.elastic if f"tau_{j}_sensor" in mapping]
+        return described.with_torque_sensors(sensed)
+    return described
 
 
 def base_with_terms(

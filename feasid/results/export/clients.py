@@ -155,7 +155,7 @@ def client_errors(
         raise InputError("robots with joints of several degrees of freedom are not replayed")
     source = fit.robot.source
     held = dict(source.reading.get("lock", {})) if source is not None else {}
-    robot = fit.robot.without_torque_sensors()  # which no client has
+    robot, moves = fit.robot.without_torque_sensors(), fit.robot.moves  # no client has sensors
     torques = CLIENTS[client](os.fspath(path), robot, held)
     sources = log if isinstance(log, list) else [log]
     logs = tuple(fit.logs) if log is None else tuple(Recording.from_source(x) for x in sources)
@@ -164,8 +164,7 @@ def client_errors(
     zeros = np.array([sensors.get(joint, 0.0) for joint in robot.joints])
     squares = np.zeros((3, robot.dof))
     for motion, run in prepare_runs(fit, logs):
-        signals = (run.q, run.dq, run.ddq, run.tau)
-        q, dq, ddq, tau = (x[:, fit.robot.moves] for x in signals)
+        q, dq, ddq, tau = (x[:, moves] for x in (run.q, run.dq, run.ddq, run.tau))
         prediction = torques.torques(q, dq, ddq) + zeros
         ours = inverse_dynamics(robot, q, dq, ddq)
         torque = tau if run.applied is None else run.applied

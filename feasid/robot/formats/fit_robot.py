@@ -155,12 +155,8 @@ def without_unmeasured_terms(robot: Robot, measured: Sequence[str]) -> tuple[Rob
         )
     unmeasured = [j for j in robot.joints if j not in measured]
     # A spring is measured at either end, and by a sensor.
-    drives = tuple(
-        d
-        for d in robot.drives
-        if d.coupling.keys() <= {*measured}
-        or ("k" in d.symbols and not d.coupling.keys().isdisjoint(measured))
-    )
+    springs = [d for d in robot.drives if "k" in d.symbols and d.coupling.keys() & {*measured}]
+    drives = tuple(d for d in robot.drives if d in springs or d.coupling.keys() <= {*measured})
     shared_drives = [d for d in robot.drives if len(d.coupling) > 1 and d not in drives]
     if shared_drives:
         raise InputError(
