@@ -120,8 +120,7 @@ def test_columns_of_motors_and_sensors_are_found(sensors, form):
         options["columns"] = {"theta_j1": "motor1", "theta_j2": "motor2", "sensor": "sensed{}"}
     else:
         angles = [c for c in log if c.startswith(("q_", "theta_"))]
-        milli = 1e3 * log[["sensor_j1", "sensor_j2"]]
-        log = log.assign(**np.rad2deg(log[angles]), **milli)
+        log = log.assign(**np.rad2deg(log[angles]), **1e3 * log[["sensor_j1", "sensor_j2"]])
         log = log.rename(columns={"sensor_j2": "sensor_j2_mNm"})
         options["units"] = {"q": "deg", "tau_j1_sensor": "mNm"}
     np.testing.assert_allclose(stiffness(feasid.fit(log, robot, **options))[0], stiffness(fit)[0],
