@@ -142,15 +142,20 @@ def certify_motion(
     gains = None
     if expected is not None:
         extended = add_gain_columns(weighted, expected)
-        root, _ = _covariance_root(np.vstack([extended.reshape(-1, known.shape[1]), known]))
+        root, *_ = _covariance_root(np.vstack([extended.reshape(-1, known.shape[1]), known]))
         ratios = root[len(columns) :] - root[len(columns) :].mean(axis=0)
         # The last row knows nothing but the gains' common factor.
         gains, known = np.linalg.norm(ratios, axis=1), known[:-1, : len(columns)]
-    root, unseen = _covariance_root(np.vstack([weighted.reshape(matrix.shape), known]))
-    deviations = np.where(unseen, np.inf, np.linalg.norm(root, axis=1))
+    equations = np.vstack([weighted.reshape(matrix.shape), known])
+    root, unseen, norms = _covariance_root(equations)
+    lost = (unseen**2).sum(axis=1) > RANK_TOLERANCE
+    deviations = np.where(lost, np.inf, np.linalg.norm(root, axis=1))
     task = regressor(robot, *reference, columns=columns)
-    blind = (np.abs(task[..., unseen]) > 0).any(axis=(0, 2))
-    torque = np.where(blind, np.inf, np.sqrt(((task @ root) ** 2).sum(axis=2).mean(axis=0)))
+    torque = np.sqrt(((task @ root) ** 2).sum(axis=2).mean(axis=0))
+    # A torque may depend on parameters that are lost one by one, and not on what is not seen.
+    task = task / norms
+    blind = (task @ unseen) ** 2 > RANK_TOLERANCE * (np.abs(task) @ np.abs(unseen)) ** 2
+    torque = np.where(blind.any(axis=(0, 2)), np.inf, torque)
     values = np.linalg.svd(_normalise_columns(matrix)[0], compute_uv=False)
     return ExcitationCertificate(
         expressions,
@@ -175,14 +180,16 @@ def _normalise_columns(equations: Array) -> tuple[Array, Array]:
     return triangle / norms, norms
 
 
-def _covariance_root(equations: Array) -> tuple[Array, Array]:
-    """S with S S' = (E'E)^-1 where determined, and the parameters with a part in the rest."""
+def _covariance_root(equations: Array) -> tuple[Array, Array, Array]:
+    """S with S S' = (E'E)^-1 where determined; all other directions (nb, k) of parameters times
+    norms; these norms of the equations' columns.
+    """
     scaled, norms = _normalise_columns(equations)
     _, singular, right = np.linalg.svd(scaled)
     singular = np.pad(singular, (0, len(right) - len(singular)))  # fewer rows than columns
     significant = singular > RANK_TOLERANCE * singular[0]
-    unseen = (right[~significant] ** 2).sum(axis=0) > RANK_TOLERANCE
-    return (right[significant].T / singular[significant]) / norms[:, None], unseen
+    root = (right[significant].T / singular[significant]) / norms[:, None]
+    return root, right[~significant].T, norms
 
 
 def value_per_joint(value: object, robot: Robot, what: str) -> Array:
