@@ -55,16 +55,20 @@ PLAIN = {"cutoff": 10.0, "candidates": (), "diagnose": False}
 
 
 @pytest.fixture(scope="module")
-def whole():
+def df():
+    """The simulated log without faults; its robot is `df.attrs["robot"]`."""
+    return faults.simulated()
+
+
+@pytest.fixture(scope="module")
+def whole(df):
     """Error of a fit to the log without faults."""
-    df, _ = faults.clean("simulated")
     return feasid.fit(df, **PLAIN).relative_error["all"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["degrees", "swap", "sign", "nan"])
-def test_the_remedy_mends_the_fit(kind, whole):
-    df, _ = faults.clean("simulated")
+def test_the_remedy_mends_the_fit(kind, whole, df):
     rng = np.random.default_rng(3)
     broken, _ = faults.inject(kind, df, "simulated", rng)
     options = feasid.diagnose(broken, df.attrs["robot"]).options
@@ -85,8 +89,7 @@ def test_z1_torques_are_ahead_of_its_motion_and_the_fit_takes_it_out():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gravity", [(9.81, 0, 0), (0, 0, 9.81), (0, -9.81, 0)])
-def test_wrong_gravity_is_seen_with_its_direction(gravity):
-    df, _ = faults.clean("simulated")
+def test_wrong_gravity_is_seen_with_its_direction(gravity, df):
     found = feasid.diagnose(df, df.attrs["robot"].with_gravity(gravity))
     (seen,) = [f for f in found if f.code == "gravity"]
     assert ast.literal_eval(seen.remedy.split("gravity=")[1].removesuffix(")")) == (0, 0, -9.81)
@@ -94,8 +97,7 @@ def test_wrong_gravity_is_seen_with_its_direction(gravity):
 
 
 @pytest.mark.slow
-def test_a_payload_that_the_description_lacks():
-    df, _ = faults.clean("simulated")
+def test_a_payload_that_the_description_lacks(df):
     robot = df.attrs["robot"]
     last = robot.bodies[-1]
     load = from_mass_com_inertia(4.0, np.array([0, 0, 0.1]), 0.01 * np.eye(3))
@@ -218,8 +220,7 @@ SHORT = {
 @pytest.mark.parametrize(
     "row", [*TABLE, *SHORT, *(pytest.param(row, marks=pytest.mark.slow) for row in DYNAMICS)]
 )
-def test_fault_table(row):
-    df, _ = faults.clean("simulated")
+def test_fault_table(row, df):
     break_it, code, words = {**TABLE, **SHORT, **DYNAMICS}[row]
     findings = (columns if row in TABLE else feasid.diagnose)(break_it(df), df.attrs["robot"])
     text = "\n".join(str(f) for f in findings if f.code == code)
@@ -228,8 +229,7 @@ def test_fault_table(row):
 
 
 @pytest.mark.slow
-def test_torques_that_are_late_are_told_with_their_delay():
-    df, _ = faults.clean("simulated")
+def test_torques_that_are_late_are_told_with_their_delay(df):
     found = feasid.diagnose(late(df, 12), df.attrs["robot"])
     (told,) = [f.message for f in found if f.code == "calibrated"]
     (numbers,) = re.findall(r"torques are (\S+) \+- (\S+) ms behind the motion", told)
@@ -237,8 +237,7 @@ def test_torques_that_are_late_are_told_with_their_delay():
     assert abs(delay - 12 * 4.0) < 3 * deviation < 3.0  # rows of 4 ms
 
 
-def test_a_velocity_that_is_a_multiple_gets_its_unit():
-    df, _ = faults.clean("simulated")
+def test_a_velocity_that_is_a_multiple_gets_its_unit(df):
     found = serious(columns(df.assign(dq_4=1.5 * df.dq_4), df.attrs["robot"]))[0]
     assert (found.code, found.joints) == ("velocity", ("4",))
     assert "is 1.5 times the position's derivative" in found.message
@@ -255,8 +254,7 @@ def test_a_velocity_that_is_a_multiple_gets_its_unit():
     assert "is not the derivative of the position" in other.message
 
 
-def test_a_joint_that_comes_to_rest_is_not_called_stuck():
-    df, _ = faults.clean("simulated")
+def test_a_joint_that_comes_to_rest_is_not_called_stuck(df):
     slow = 1 / (1 + np.exp((df.t - 8) / 0.5))
     calm = df.assign(q_4=np.round(0.2 + 0.3 * slow, 5)).drop(
         columns=[c for c in df if c.startswith("dq_")]
@@ -265,8 +263,7 @@ def test_a_joint_that_comes_to_rest_is_not_called_stuck():
     assert not [f for f in columns(calm, df.attrs["robot"]) if f.code == "stuck"]
 
 
-def test_unseen_parameters_name_the_idle_joints():
-    df, _ = faults.clean("simulated")
+def test_unseen_parameters_name_the_idle_joints(df):
     robot = df.attrs["robot"]
     idle = ["2", "3", "4", "5", "6"]
     lazy = df.assign(**{f"q_{j}": 0.3 + 1e-7 * np.sin(df.t + int(j)) for j in idle})
@@ -347,8 +344,7 @@ def test_testing_on_the_fitted_rows_or_motion_is_said():
     assert find_leakage(*halves) is None
 
 
-def test_extra_columns_are_listed_once_and_change_nothing():
-    df, _ = faults.clean("simulated")
+def test_extra_columns_are_listed_once_and_change_nothing(df):
     more = df.assign(humidity=21.0, state="idle")
     motion = prepare(more, df.attrs["robot"])
     np.testing.assert_array_equal(motion.runs[0].q, prepare(df, df.attrs["robot"]).runs[0].q)
@@ -356,8 +352,7 @@ def test_extra_columns_are_listed_once_and_change_nothing():
 
 
 @pytest.mark.slow
-def test_an_exchange_is_mended_in_the_columns_of_the_log():
-    df, _ = faults.clean("simulated")
+def test_an_exchange_is_mended_in_the_columns_of_the_log(df):
     robot = df.attrs["robot"]
     names = {f"{k}_{j}": f"{k}[{j}]" for k in ("q", "dq", "tau") for j in robot.joints}
     other = df.rename(columns=names)
@@ -370,8 +365,7 @@ def test_an_exchange_is_mended_in_the_columns_of_the_log():
 
 
 @pytest.mark.slow
-def test_signs_without_inertials_rest_on_friction():
-    df, _ = faults.clean("simulated")
+def test_signs_without_inertials_rest_on_friction(df):
     robot = df.attrs["robot"]
     bare = replace(robot, bodies=tuple(replace(b, inertial=None) for b in robot.bodies))
     assert feasid.diagnose(df, bare).ok

@@ -22,18 +22,20 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bags")
-    robot = read_arm(folder)
+def robot(tmp_path_factory):
+    return read_arm(tmp_path_factory.mktemp("bags"))
+
+
+@pytest.fixture(scope="module")
+def log(robot):
     terms = robot.with_joint_terms()
     log = simulate(terms, arm_parameters(terms), 1, samples=1500, noise=0.02)
-    return folder, robot, log[[c for c in log if not c.startswith("ddq_")]]
+    return log[[c for c in log if not c.startswith("ddq_")]]
 
 
 @pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("plugin", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
-def test_shuffled_joints_fit_like_the_csv(case, tmp_path, plugin):
-    _, robot, log = case
+def test_shuffled_joints_fit_like_the_csv(robot, log, tmp_path, plugin):
     path = write(tmp_path / "bag", batches(log, robot.joints, np.random.default_rng(0)), plugin)
     log.to_csv(tmp_path / "log.csv", index=False)
     from_bag = feasid.fit(path, robot, cutoff=8.0)
@@ -48,8 +50,7 @@ def test_shuffled_joints_fit_like_the_csv(case, tmp_path, plugin):
     assert read_bag(single).equals(frame)
 
 
-def test_partial_messages_are_matched_by_time(case, tmp_path):
-    _, robot, log = case
+def test_partial_messages_are_matched_by_time(robot, log, tmp_path):
     log = log.iloc[:400]
     first, rest = robot.joints[:1], robot.joints[1:]
     late = log.assign(t=log["t"] + 0.001)
@@ -59,8 +60,7 @@ def test_partial_messages_are_matched_by_time(case, tmp_path):
         np.testing.assert_allclose(frame[column], log[column], atol=1e-9)
 
 
-def test_joints_that_pause_leave_holes_and_a_note(case, tmp_path):
-    _, robot, log = case
+def test_joints_that_pause_leave_holes_and_a_note(robot, log, tmp_path):
     log = log.iloc[:400]
     first, rest = robot.joints[:1], robot.joints[1:]
     merged = [*batches(log, first), *batches(log.iloc[:300], rest)]
@@ -70,9 +70,8 @@ def test_joints_that_pause_leave_holes_and_a_note(case, tmp_path):
 
 
 @pytest.mark.parametrize("shift", [0, 3_000_000])
-def test_a_clock_that_goes_back_is_refused(shift, case, tmp_path):
+def test_a_clock_that_goes_back_is_refused(shift, robot, log, tmp_path):
     """Two passes in one bag, on the same stamps or between them: sorted, they would be mixed."""
-    _, robot, log = case
     one = [*batches(log.iloc[:300], robot.joints)]
     two = [(when + shift, *rest) for when, *rest in batches(log.iloc[:200], robot.joints)]
     path = write(tmp_path / "bag", [*one, *two])
@@ -82,8 +81,7 @@ def test_a_clock_that_goes_back_is_refused(shift, case, tmp_path):
     assert caught.value.data["row"] == 300
 
 
-def test_a_bag_with_a_part_missing_is_refused(case, tmp_path):
-    _, robot, log = case
+def test_a_bag_with_a_part_missing_is_refused(robot, log, tmp_path):
     path = write(tmp_path / "bag", batches(log.iloc[:50], robot.joints))
     (part,) = path.glob("*.mcap")
     part.rename(part.with_name("a part of it.mcap"))
@@ -92,8 +90,7 @@ def test_a_bag_with_a_part_missing_is_refused(case, tmp_path):
     assert len(read_bag(path / "a part of it.mcap")) == 50
 
 
-def test_a_database_that_lost_its_last_byte_is_refused(case, tmp_path):
-    _, robot, log = case
+def test_a_database_that_lost_its_last_byte_is_refused(robot, log, tmp_path):
     path = write(tmp_path / "bag", batches(log.iloc[:200], robot.joints), StoragePlugin.SQLITE3)
     (part,) = path.glob("*.db3")
     part.write_bytes(part.read_bytes()[:-1])
@@ -101,8 +98,7 @@ def test_a_database_that_lost_its_last_byte_is_refused(case, tmp_path):
         read_bag(part)
 
 
-def test_empty_effort_is_said(case, tmp_path):
-    _, robot, log = case
+def test_empty_effort_is_said(robot, log, tmp_path):
     path = write(tmp_path / "bag", batches(log.iloc[:100], robot.joints, effort=False))
     frame = read_bag(path)
     assert not [c for c in frame if c.startswith("tau_")]
@@ -111,16 +107,14 @@ def test_empty_effort_is_said(case, tmp_path):
         feasid.fit(path, robot)
 
 
-def test_messages_without_stamps_use_the_time_of_reception(case, tmp_path):
-    _, robot, log = case
+def test_messages_without_stamps_use_the_time_of_reception(robot, log, tmp_path):
     path = write(tmp_path / "bag", batches(log.iloc[:50], robot.joints), stamped=False)
     frame = read_bag(path)
     assert any("received" in n for n in frame.attrs["notes"])
     np.testing.assert_allclose(frame["t"], log["t"].iloc[:50], atol=1e-9)
 
 
-def test_topics_are_named(case, tmp_path):
-    _, robot, log = case
+def test_topics_are_named(robot, log, tmp_path):
     sides, rows = ("/left/joint_states", "/right/joint_states"), log.iloc[:3]
     path = two_topics(tmp_path / "bag", robot, rows, *sides, batches(rows, robot.joints))
     with pytest.raises(InputError, match=r"choose one, such as topic='/left.*right"):
@@ -152,8 +146,7 @@ def two_topics(path, robot, log, arm_topic, other_topic, other):
     return path
 
 
-def test_the_topic_that_holds_the_robots_joints_is_read(case, tmp_path):
-    _, robot, log = case
+def test_the_topic_that_holds_the_robots_joints_is_read(robot, log, tmp_path):
     gripper = [(START + round(t * 1e9), ["left", "right"], [0.1, 0.2]) for t in log["t"]]
     path = two_topics(tmp_path / "bag", robot, log, "/arm", "/gripper", gripper)
     fit = feasid.fit(path, robot, diagnose=False)
@@ -176,12 +169,12 @@ def test_the_topic_that_holds_the_robots_joints_is_read(case, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_topic_at_the_prompt_is_chosen_in_its_spelling(case, tmp_path, capsys, monkeypatch):
-    folder, robot, log = case
+def test_a_topic_at_the_prompt_is_chosen_in_its_spelling(robot, log, tmp_path, capsys, monkeypatch):
+    read_arm(tmp_path)
     monkeypatch.chdir(tmp_path)
     short = log.iloc[:1500]
     two_topics(tmp_path / "bag", robot, short, "/left", "/right", batches(short, robot.joints))
-    order = ["--robot", str(folder / "arm.urdf"), "--diagnose", "no"]
+    order = ["--robot", "arm.urdf", "--diagnose", "no"]
     assert main(["fit", "bag", *order]) == 2
     said = capsys.readouterr().err
     assert "choose one with --topic: /left" in said
@@ -190,8 +183,7 @@ def test_a_topic_at_the_prompt_is_chosen_in_its_spelling(case, tmp_path, capsys,
     assert main(["diagnose", "bag", *order[:2], "--topic", "/left"]) in (0, 1)
 
 
-def test_damaged_files_are_errors(case, tmp_path):
-    _, robot, log = case
+def test_damaged_files_are_errors(robot, log, tmp_path):
     path = write(tmp_path / "bag", batches(log.iloc[:200], robot.joints))
     single = next(path.glob("*.mcap"))
     content = single.read_bytes()
@@ -205,8 +197,7 @@ def test_damaged_files_are_errors(case, tmp_path):
         read_bag(write(tmp_path / "odd", [(START, ["a", "b"], [1.0], [], [])]))
 
 
-def test_mutated_files_end_in_a_table_or_an_error(case, tmp_path):
-    _, robot, log = case
+def test_mutated_files_end_in_a_table_or_an_error(robot, log, tmp_path):
     path = write(tmp_path / "bag", batches(log.iloc[:20], robot.joints))
     single = next(path.glob("*.mcap"))
     content = bytearray(single.read_bytes())
@@ -226,8 +217,7 @@ def test_bombs_are_refused_before_unpacking(tmp_path):
         read_bag(bomb)
 
 
-def test_without_the_extra_the_command_is_named(case, tmp_path, monkeypatch):
-    _, robot, log = case
+def test_without_the_extra_the_command_is_named(robot, log, tmp_path, monkeypatch):
     path = write(tmp_path / "bag", batches(log.iloc[:3], robot.joints))
     bags._standard_types.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "rosbags.typesys", None)

@@ -29,11 +29,18 @@ FILTERED = 1e-10  # the filter has forgotten a cut after ten periods: exp(-10 pi
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fleet")
-    robot = read_arm(folder).with_joint_terms()
-    log = simulate(robot, arm_parameters(robot), 1, samples=6000, noise=0.02)
-    return folder, robot, log
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("fleet")
+
+
+@pytest.fixture(scope="module")
+def robot(folder):
+    return read_arm(folder).with_joint_terms()
+
+
+@pytest.fixture(scope="module")
+def log(robot):
+    return simulate(robot, arm_parameters(robot), 1, samples=6000, noise=0.02)
 
 
 def distance(a, b):
@@ -52,8 +59,7 @@ def streamed(path, robot, rows, **options):
 @pytest.mark.parametrize("rows", [700, 1999, 6000, 10**6])
 @pytest.mark.parametrize("filtering", ["signals", "equations"])
 @pytest.mark.parametrize(("derived", "tolerance"), [(False, EXACT), (True, FILTERED)])
-def test_streamed_parquet_is_one_piece(case, rows, derived, tolerance, filtering):
-    folder, robot, log = case
+def test_streamed_parquet_is_one_piece(folder, robot, log, rows, derived, tolerance, filtering):
     log = bare(log) if derived else log
     path = folder / f"log_{derived}_{rows}_{filtering}.parquet"
     log.to_parquet(path, row_group_size=500)
@@ -68,8 +74,7 @@ def test_streamed_parquet_is_one_piece(case, rows, derived, tolerance, filtering
         np.testing.assert_allclose(a.counts.sum(axis=0), b.counts.sum(axis=0))
 
 
-def test_stream_keeps_runs_and_gaps_apart(case):
-    folder, robot, log = case
+def test_stream_keeps_runs_and_gaps_apart(folder, robot, log):
     log = bare(log).drop(index=range(2000, 2100)).reset_index(drop=True)
     log["run"] = np.where(np.arange(len(log)) < 4000, "a", "b")
     path = folder / "gaps.parquet"
@@ -81,8 +86,7 @@ def test_stream_keeps_runs_and_gaps_apart(case):
     assert any("rows are not used" in n for n in piecewise.notes)
 
 
-def test_stream_errors_name_the_file_and_where_rows_are_counted(case):
-    folder, robot, log = case
+def test_stream_errors_name_the_file_and_where_rows_are_counted(folder, robot, log):
     log = log.copy()
     log.loc[4321, "q_slide"] = np.nan
     path = folder / "holes.parquet"
@@ -95,8 +99,7 @@ def test_stream_errors_name_the_file_and_where_rows_are_counted(case):
 
 
 @pytest.fixture(scope="module")
-def files(case):
-    folder, _, log = case
+def files(folder, log):
     paths = []
     for k in range(4):
         paths.append(folder / f"part_{k}.csv")
@@ -105,8 +108,7 @@ def files(case):
 
 
 @pytest.mark.slow
-def test_processes_give_what_one_gives(case, files):
-    _, robot, _ = case
+def test_processes_give_what_one_gives(robot, files):
     alone = feasid.reduce(files, robot)
     shared = feasid.reduce(files, robot, workers=2)
     for a, b in zip(alone.triangles, shared.triangles, strict=True):
@@ -114,8 +116,7 @@ def test_processes_give_what_one_gives(case, files):
     assert shared.sources == tuple(p.name for p in files)
 
 
-def test_one_bad_file_does_not_lose_the_rest(case, files, tmp_path):
-    _, robot, _ = case
+def test_one_bad_file_does_not_lose_the_rest(robot, files, tmp_path):
     bad = tmp_path / "bad.csv"
     bad.write_text("t,q_shoulder\n0,1\n")
     worse = tmp_path / "worse.csv"
@@ -133,8 +134,7 @@ def test_one_bad_file_does_not_lose_the_rest(case, files, tmp_path):
         feasid.reduce(files, robot, on_error="ignore")
 
 
-def test_all_logs_get_one_cutoff(case, tmp_path):
-    _, robot, log = case
+def test_all_logs_get_one_cutoff(robot, log, tmp_path):
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for path, part in zip(paths, (log.iloc[:3000], log.iloc[3000:]), strict=True):
         bare(part).to_csv(path, index=False)
@@ -164,8 +164,7 @@ def test_addition_is_a_tree_in_the_order_given(order, failed):
     assert not tree.waiting
 
 
-def test_reduce_command_resumes_and_reports_what_failed(case, files, monkeypatch, capsys):
-    folder, _, _ = case
+def test_reduce_command_resumes_and_reports_what_failed(folder, files, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     (folder / "bad.csv").write_text("t,q_shoulder\n0,1\n")
     names = [f.name for f in files]
@@ -244,8 +243,7 @@ def test_processes_are_used_where_there_is_something_to_share(logs, workers, sen
 
 
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_threads_and_processes_give_the_bits_of_one_process(case, files, kind):
-    _, robot, _ = case
+def test_threads_and_processes_give_the_bits_of_one_process(robot, files, kind):
     executor = kind(
         2, **({} if kind is ThreadPoolExecutor else {"mp_context": get_context("spawn")})
     )
@@ -254,8 +252,7 @@ def test_threads_and_processes_give_the_bits_of_one_process(case, files, kind):
     assert shared.to_bytes() == feasid.reduce(files, robot).to_bytes()
 
 
-def test_a_folder_a_pattern_and_a_generator_are_logs(case, files, tmp_path):
-    _, robot, log = case
+def test_a_folder_a_pattern_and_a_generator_are_logs(robot, log, files, tmp_path):
     (tmp_path / "day 1").mkdir()
     (tmp_path / ".hidden").write_text("")
     for k, path in enumerate([tmp_path / "a.csv", tmp_path / "day 1" / "b.csv"]):
@@ -271,8 +268,7 @@ def test_a_folder_a_pattern_and_a_generator_are_logs(case, files, tmp_path):
             feasid.reduce(nothing, robot)
 
 
-def test_logs_that_are_reduced_from_files_do_not_stay_in_memory(files, case):
-    _, robot, _ = case
+def test_logs_that_are_reduced_from_files_do_not_stay_in_memory(files, robot):
     logs = [Recording(path) for path in files]
     feasid.reduce(logs, robot)
     # The first one was read for the cut-off of all.
@@ -280,10 +276,11 @@ def test_logs_that_are_reduced_from_files_do_not_stay_in_memory(files, case):
 
 
 @pytest.mark.slow
-def test_dask_cluster_gives_what_one_process_gives_when_a_worker_dies(case, files, monkeypatch):
+def test_dask_cluster_gives_what_one_process_gives_when_a_worker_dies(
+    robot, log, files, monkeypatch
+):
     distributed = pytest.importorskip("distributed")
     dask_frame = pytest.importorskip("dask.dataframe")
-    _, robot, log = case
     alone = feasid.reduce(files, robot)
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c,
@@ -310,9 +307,8 @@ def test_dask_cluster_gives_what_one_process_gives_when_a_worker_dies(case, file
         assert again.samples == 40 * 1500
 
 
-def test_fit_takes_a_dask_frame(case):
+def test_fit_takes_a_dask_frame(robot, log):
     dask_frame = pytest.importorskip("dask.dataframe")
-    _, robot, log = case
     # Each partition is prepared by itself, and equations' windows end where it ends.
     fit = feasid.fit(
         dask_frame.from_pandas(log, npartitions=3, sort=False), robot, filtering="signals"
@@ -321,7 +317,6 @@ def test_fit_takes_a_dask_frame(case):
     np.testing.assert_allclose(fit.beta, whole.beta, rtol=1e-5, atol=1e-8)
 
 
-def test_fit_takes_pandas_with_runs(case):
-    _, robot, log = case
+def test_fit_takes_pandas_with_runs(robot, log):
     runs = pd.concat([log.assign(run="a"), log.assign(run="b")])
     assert feasid.fit(runs, robot).reduced.samples == 2 * len(log)

@@ -40,9 +40,14 @@ def case():
     return robot, columns, samples
 
 
-def test_triangle_is_that_of_the_stacked_regressor(case):
+@pytest.fixture(scope="module")
+def reduced(case):
+    robot, columns, samples = case
+    return Reduced.from_samples(robot, *samples, columns=columns)
+
+
+def test_triangle_is_that_of_the_stacked_regressor(case, reduced):
     robot, columns, (q, dq, ddq, tau) = case
-    reduced = Reduced.from_samples(robot, q, dq, ddq, tau, columns=columns)
     regressor = feasid.regressor(robot, q, dq, ddq, columns=columns)
     weights = np.arange(1.0, robot.dof + 1)
     stacked = np.concatenate([regressor, tau[..., None]], axis=2) * weights[:, None]
@@ -52,23 +57,21 @@ def test_triangle_is_that_of_the_stacked_regressor(case):
 
 
 @pytest.mark.parametrize("cuts", [[1], [7, 1024, 1025], [1500], list(range(100, 3000, 100))])
-def test_parts_add_to_the_whole_in_any_order(case, cuts):
+def test_parts_add_to_the_whole_in_any_order(case, reduced, cuts):
     robot, columns, samples = case
-    whole = Reduced.from_samples(robot, *samples, columns=columns)
     parts = [
         Reduced.from_samples(robot, *part, columns=columns)
         for part in np.split(samples, cuts, axis=1)
     ]
     forward = sum(parts)
     backward = functools.reduce(operator.add, reversed(parts))
-    assert relative(gram(forward), gram(whole)) < RTOL
-    assert relative(gram(backward), gram(whole)) < RTOL
-    assert forward.samples == whole.samples
+    assert relative(gram(forward), gram(reduced)) < RTOL
+    assert relative(gram(backward), gram(reduced)) < RTOL
+    assert forward.samples == reduced.samples
 
 
-def test_residuals_are_those_of_the_log(case):
+def test_residuals_are_those_of_the_log(case, reduced):
     robot, columns, (q, dq, ddq, tau) = case
-    reduced = Reduced.from_samples(robot, q, dq, ddq, tau, columns=columns)
     beta = np.random.default_rng(0).standard_normal(len(columns))
     regressor = feasid.regressor(robot, q, dq, ddq, columns=columns)
     expected = np.linalg.norm(regressor @ beta - tau, axis=0)
@@ -85,9 +88,7 @@ def test_adding_leaves_its_operands_alone(case):
         np.testing.assert_array_equal(old, new)
 
 
-def test_damaged_and_foreign_files_are_refused(case, tmp_path, monkeypatch):
-    robot, columns, samples = case
-    reduced = Reduced.from_samples(robot, *samples, columns=columns)
+def test_damaged_and_foreign_files_are_refused(reduced, tmp_path, monkeypatch):
     path = tmp_path / "part.reduced"
     reduced.save(path)
     np.savez(tmp_path / "objects.npz", format=np.array([{"a": 1}], dtype=object))
@@ -100,17 +101,16 @@ def test_damaged_and_foreign_files_are_refused(case, tmp_path, monkeypatch):
         Reduced.load(path)
 
 
-def test_data_of_another_robot_do_not_add(case):
+def test_data_of_another_robot_do_not_add(case, reduced):
     robot, columns, samples = case
-    a = Reduced.from_samples(robot, *samples, columns=columns)
-    b = Reduced.from_samples(robot.with_gravity((0, 0, -1.6)), *samples, columns=columns)
+    other = Reduced.from_samples(robot.with_gravity((0, 0, -1.6)), *samples, columns=columns)
     with pytest.raises(InputError, match="different robots"):
-        a + b
+        reduced + other
     with pytest.raises(TypeError):
-        a + 1
+        reduced + 1
     with pytest.raises(TypeError):
-        1 + a
-    assert sum([a]) is a
+        1 + reduced
+    assert sum([reduced]) is reduced
 
 
 def test_whatever_decides_what_data_mean_is_in_the_fingerprint():
@@ -135,28 +135,24 @@ def test_whatever_decides_what_data_mean_is_in_the_fingerprint():
     assert fingerprint_of(replace(robot, name="another"), (0, 1)) in marks
 
 
-def test_what_a_filter_left_nothing_of_stays_nothing(case):
+def test_what_a_filter_left_nothing_of_stays_nothing(reduced):
     """Rows are samples unless it is said that there are fewer."""
-    robot, columns, samples = case
-    data = Reduced.from_samples(robot, *samples, columns=columns)
-    assert data.rows == data.samples == 3000
-    none = replace(data, rows=0, period=0.1)
+    assert reduced.rows == reduced.samples == 3000
+    none = replace(reduced, rows=0, period=0.1)
     assert none.rows == 0
-    total = none + replace(data, period=0.2)
+    total = none + replace(reduced, period=0.2)
     assert (total.rows, total.samples, total.period) == (3000, 6000, 0.2)
-    assert (data + none).period == 0.1
+    assert (reduced + none).period == 0.1
 
 
-def test_a_sum_keeps_where_its_parts_came_from(case):
-    robot, columns, samples = case
-    data = Reduced.from_samples(robot, *samples, columns=columns)
-    one = replace(data, cutoff=8.0, sources=("a",), digests=("1",), robot=None)
-    two = replace(data, cutoff=8.0, sources=("b", "c"), digests=("2", "3"))
+def test_a_sum_keeps_where_its_parts_came_from(case, reduced):
+    one = replace(reduced, cutoff=8.0, sources=("a",), digests=("1",), robot=None)
+    two = replace(reduced, cutoff=8.0, sources=("b", "c"), digests=("2", "3"))
     total = one + two
     assert (total.cutoff, total.sources, total.digests) == (8.0, ("a", "b", "c"), ("1", "2", "3"))
-    assert total.robot is (two + one).robot is robot
+    assert total.robot is (two + one).robot is case[0]
     assert (one + replace(two, cutoff=6.0)).cutoff is None
-    assert (total.columns, total.supports) == (data.columns, data.supports)
+    assert (total.columns, total.supports) == (reduced.columns, reduced.supports)
 
 
 def test_samples_that_are_not_numbers_are_named(case):
@@ -175,16 +171,16 @@ def test_samples_that_are_not_numbers_are_named(case):
         )
 
 
-def test_weights_and_parameters_of_another_size_are_named(case):
-    robot, columns, samples = case
-    reduced = Reduced.from_samples(robot, *samples, columns=columns)
+def test_weights_and_parameters_of_another_size_are_named(reduced):
     with pytest.raises(InputError, match=r"weights has shape \(4,\), expected \(5,\)"):
         reduced.triangle(np.ones(4))
     with pytest.raises(InputError, match="weights must be an array of finite numbers"):
         reduced.triangle([1, 1, np.inf, 1, 1])
     with pytest.raises(InputError, match=r"weights must be an array of .*not 'wls'"):
         reduced.triangle("wls")
-    with pytest.raises(InputError, match=rf"beta has shape .1,., expected .{len(columns)},"):
+    with pytest.raises(
+        InputError, match=rf"beta has shape .1,., expected .{len(reduced.columns)},"
+    ):
         reduced.residuals([1.0])
 
 
