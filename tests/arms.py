@@ -24,6 +24,13 @@ def panda():
 
 
 @cache
+def short_panda():
+    """Its first four joints, and their base parameters with drive inertia."""
+    robot = panda().without_joint_terms().locked(dict.fromkeys(panda().joints[4:], 0.3))
+    return robot, feasid.base_parameters(robot.with_joint_terms(drive_inertia=True))
+
+
+@cache
 def ur5():
     """All collision shapes but the tool's are meshes."""
     return feasid.load_robot(path_of("ur5_robot"))

@@ -111,6 +111,13 @@ def elsewhere(tmp_path_factory):
         yield
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The test's folder, which is the working folder, too."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
     """A test module that needs an absent optional wheel is skipped, and says which."""

@@ -1,9 +1,9 @@
 """Logs in which nothing moves or nothing pulls: the cause is named, and no solver is asked."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from arms import panda, ur5
+from logs import log_frame
 from seeds import NEW_SEEDS, seed_of
 
 import feasid
@@ -16,12 +16,8 @@ def standing(robot, seed, noise):
     q = np.tile(rng.uniform(-0.6, 0.6, robot.dof), (1500, 1))
     tau = feasid.inverse_dynamics(robot, q, 0 * q, 0 * q)
     tau += 0.02 * np.abs(tau).max() * rng.standard_normal(tau.shape)
-    signals = {"q": q + noise * rng.standard_normal(q.shape), "tau": tau}
-    columns = {
-        f"{kind}_{joint}": x[:, k] for kind, x in signals.items()
-        for k, joint in enumerate(robot.joints)
-    }  # fmt: skip
-    return pd.DataFrame({"t": np.arange(len(q)) / 200.0, **columns})
+    q = q + noise * rng.standard_normal(q.shape)
+    return log_frame(np.arange(len(q)) / 200.0, robot.joints, q=q, tau=tau)
 
 
 @pytest.mark.sampled(0.5)

@@ -40,11 +40,8 @@ def faster(df):
     parts = []
     for name, run in df.groupby("run", sort=False):
         second = np.floor((run["t"] - run["t"].iloc[0]) / SECONDS).astype(int)
-        parts += [
-            part.assign(run=f"{name} {k}")
-            for k, part in run.groupby(second, sort=False)
-            if len(part) > FEWEST
-        ]
+        stretches = run.groupby(second, sort=False)
+        parts += [x.assign(run=f"{name} {k}") for k, x in stretches if len(x) > FEWEST]
 
     def speed(part):
         q, t = part.filter(regex="^q_").to_numpy(), part["t"].to_numpy()

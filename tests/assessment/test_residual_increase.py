@@ -22,9 +22,8 @@ DIGITS = 0.06
 def test_the_printed_increase_is_proved_or_not_printed(seed):
     robot, log = absurd_problem(seed)
     fit = feasid.fit(log, robot, diagnose=False)
-    printed = re.search(
-        r"at a residual (\S+) % above the smallest feasible one", str(fit.summary())
-    )
+    words = r"at a residual (\S+) % above the smallest feasible one"
+    printed = re.search(words, str(fit.summary()))
     rest = fit.triangle[2] ** 2
     least = fit.best_fitting.objective + rest
     floor = fit.best_fitting.floor + rest

@@ -44,9 +44,8 @@ def world(robot, seed=1):
 def test_windows_end_where_mujoco_ends(robot):
     rng = np.random.default_rng(5)
     described = make_description(robot, rng)
-    ours = feasid.load_robot(to_text(described)).with_joint_terms(
-        ("viscous", "coulomb"), drive_inertia=True
-    )
+    ours = feasid.load_robot(to_text(described))
+    ours = ours.with_joint_terms(("viscous", "coulomb"), drive_inertia=True)
     n = ours.dof
     terms = {"Ia": rng.uniform(0.05, 0.2, n), "fv": rng.uniform(0.1, 2.0, n),
              "fc": rng.uniform(0.1, 2.0, n)}  # fmt: skip
@@ -91,10 +90,8 @@ def test_no_model_is_told_to_simulate_better_than_the_truth(robot, seed):
     made = world(robot, seed)
     fit = feasid.fit(made.log, made.robot)
     truth = made.truth.robot
-    wrong = {
-        "heavy": turning_slowly(fit.robot),
-        "description": robot_as_described(fit.base, fit.description, fit.reduced),
-    }
+    wrong = {"heavy": turning_slowly(fit.robot)}
+    wrong["description"] = robot_as_described(fit.base, fit.description, fit.reduced)
     options = {**fit.test_options(), "fitted": fit.robot, "windows": 40}
     for name, other in {**wrong, "fit": fit.robot}.items():
         found = feasid.simulate(truth, made.test_log, reference=other, **options)

@@ -9,11 +9,10 @@ from feasid.cli import main
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    robot = read_arm(tmp_path).without_joint_terms()
+def folder(here):
+    robot = read_arm(here).without_joint_terms()
     feasid.write(robot.with_values(arm_parameters(robot)), "arm.urdf", overwrite=True)
-    return tmp_path
+    return here
 
 
 def test_source_and_header_are_written(folder, capsys):

@@ -21,10 +21,9 @@ WALKING_ERROR = 1.05
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(here):
     """A CSV with its own names, degrees, an unnamed clock and a hole."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm.urdf").write_text(ARM)
+    (here / "arm.urdf").write_text(ARM)
     terms = feasid.load_robot("arm.urdf").with_joint_terms()
     log = simulate(terms, arm_parameters(terms), 1, noise=0.05)
     log = log.drop(columns=[c for c in log if c.startswith("ddq_")])
@@ -35,7 +34,7 @@ def folder(tmp_path, monkeypatch):
     log = log.rename(columns={"t": "stamp"})
     log.loc[700, "position_shoulder"] = np.nan
     log.to_csv("mine.csv", index=False)
-    return tmp_path
+    return here
 
 
 @pytest.mark.sampled(0.34, of="file")

@@ -18,6 +18,7 @@ from feasid.logs.motion import Run
 from feasid.results.codegen.algorithms import Algorithms
 from feasid.results.codegen.expression import Graph
 from feasid.results.codegen.routine import Routine, python_function
+from feasid.robot.dynamics.floating import frame_jacobian
 
 RATE = 500.0
 """Of the observer [Hz]."""
@@ -99,12 +100,9 @@ def test_a_wrench_explains_the_torques_through_its_jacobian(fit):
     link = fit.robot.bodies[-1].name
     object.__setattr__(found, "torque", np.array([0.3, -0.2, 0.1]))
     wrench = found.wrench(link)
-    jacobian = feasid.robot.dynamics.floating.frame_jacobian(fit.robot, found.q, link, np.zeros(3))[
-        0
-    ]
-    np.testing.assert_allclose(
-        jacobian.T @ wrench, jacobian.T @ np.linalg.pinv(jacobian.T) @ found.torque, atol=1e-9
-    )
+    (jacobian,) = frame_jacobian(fit.robot, found.q, link, np.zeros(3))
+    shown = np.linalg.pinv(jacobian.T) @ found.torque
+    np.testing.assert_allclose(jacobian.T @ wrench, jacobian.T @ shown, atol=1e-9)
     with pytest.raises(InputError, match="no moving body or link"):
         found.wrench("nothing")
 
@@ -238,9 +236,8 @@ def test_motion_beyond_the_fitted_speeds_is_said_and_widens_thresholds(fit):
     observer = feasid.ExternalTorque(fit, RATE, backend="python")
     q = np.zeros(fit.robot.dof)
     fastest = fit.error_law(GAIN).fastest
-    slow, fast = (
-        [observer.update(k / RATE, q, x * fastest, q) for k in range(100)][-1] for x in (0.1, 3.0)
-    )
+    times = np.arange(100) / RATE
+    slow, fast = ([observer.update(t, q, x * fastest, q) for t in times][-1] for x in (0.1, 3.0))
     assert fast.extrapolated
     assert not slow.extrapolated
     assert np.all(fast.threshold > 2.0 * slow.threshold)
@@ -258,9 +255,8 @@ def test_the_running_observer_has_the_errors_and_deviations_of_its_law(fit, late
     run = Run("", RATE, np.arange(len(t)), t, q, dq, ddq, tau)
     law = observer.model.law
     off = tau - feasid.inverse_dynamics(fit.robot, q, dq, ddq)
-    errors, features = (
-        x[-250:] for x in observer_errors(run, off, 0 * off, GAIN, late, law.fastest)
-    )
+    counted = observer_errors(run, off, 0 * off, GAIN, late, law.fastest)
+    errors, features = (x[-250:] for x in counted)
     torque, threshold = (
         np.array([getattr(f, name) for f in found])[-250:] for name in ("torque", "threshold")
     )

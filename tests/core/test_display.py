@@ -117,9 +117,8 @@ def test_base_parameters():
 def test_a_verdict_names_what_clashes():
     body = feasid.Body("rod", None, inertial=-np.ones(10))
     text = repr(feasid.check(feasid.Robot((body,))))
-    assert text.startswith(
-        "verdict: infeasible under full consistency\n!! PHYSICALLY CONSISTENT  no, "
-    )
+    start = "verdict: infeasible under full consistency\n!! PHYSICALLY CONSISTENT  no, "
+    assert text.startswith(start)
     assert "!! whose: rod" in text
     assert "NOT MET" in text
 
@@ -190,9 +189,8 @@ def test_what_has_no_room_is_counted():
 
 def test_what_is_pasted_is_whole():
     words = "--units " + ",".join(f"tau_joint_{k}=-1.0" for k in range(30))
-    shown = Display(
-        "a", troubles=[f"{'much prose ' * 60}\n-> {words} (better)"], more=f"or {words}"
-    )
+    trouble = f"{'much prose ' * 60}\n-> {words} (better)"
+    shown = Display("a", troubles=[trouble], more=f"or {words}")
     assert f"   -> {words} (better)" in shown.text().splitlines()
     short = Display("a", troubles=[f"{'x' * k} (--units tau=-1.0)" for k in range(40, 78)])
     assert "--units\n" not in short.text()
@@ -209,10 +207,8 @@ def test_pages_for_notebooks_escape_everything():
 
 def test_a_bad_joint_in_a_good_whole_is_named_and_the_whole_is_quiet():
     fit = fitted(0.05)
-    levels = SimpleNamespace(
-        level="doubtful", errors=fit.quality.errors, reasons=(Note("b: 60 % off"),)
-    )
-    fit.quality = levels
+    reasons, errors = (Note("b: 60 % off"),), fit.quality.errors
+    fit.quality = SimpleNamespace(level="doubtful", errors=errors, reasons=reasons)
     text = display(fit).text()
     assert "!! b: 60 % off" in text
     assert "   cross-validation error" in text

@@ -254,11 +254,10 @@ def test_a_folder_that_cannot_be_written_is_noticed_before(monkeypatch, tmp_path
         check_outputs({"--out": tmp_path / "x"}, [])
 
 
-def test_outputs_of_a_command_appear_together_or_not_at_all(tmp_path, monkeypatch, capsys):
-    arm_and_log(tmp_path, 400, 0.01)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "old.urdf").write_text("what was there before")
-    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+def test_outputs_of_a_command_appear_together_or_not_at_all(here, monkeypatch, capsys):
+    arm_and_log(here, 400, 0.01)
+    (here / "old.urdf").write_text("what was there before")
+    before = {p.name: p.read_bytes() for p in here.iterdir()}
     sync, synced = os.fsync, []
 
     def full(handle):
@@ -274,7 +273,7 @@ def test_outputs_of_a_command_appear_together_or_not_at_all(tmp_path, monkeypatc
     assert main([*words, "--candidates=none"]) == 2
     assert "No space left" in (said := capsys.readouterr().err)
     assert "removed again" in said
-    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+    assert {p.name: p.read_bytes() for p in here.iterdir()} == before
 
 
 def test_closed_standard_output_is_no_verdict(tmp_path):

@@ -81,9 +81,8 @@ README_COMMANDS = [
 
 @pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("words", README_COMMANDS)
-def test_commands_beside_a_log_succeed(words, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+def test_commands_beside_a_log_succeed(words, here):
+    (here / "datasets").symlink_to(ROOT / "datasets")
     assert main(words) in (0, 1)  # found something wrong with the log
 
 

@@ -108,19 +108,14 @@ def imports(module):
 
 def fits(module, paths):
     """Whether a module has one of these functions, or imports it or its class by name."""
-    return any(
-        module in resolved(path) or any(f"{path}.".startswith(f"{i}.") for i in imports(module))
-        for path in paths
-    )
+    own = tuple(f"{path}." for path in imports(module))
+    return any(module in resolved(path) or f"{path}.".startswith(own) for path in paths)
 
 
 def strings(node, outer):
     """Every string that stands alone, with those of the class and module around it."""
-    own = (
-        ast.get_docstring(node, clean=False)
-        if isinstance(node, ast.Module | ast.ClassDef)
-        else None
-    )
+    has_docstring = isinstance(node, ast.Module | ast.ClassDef)
+    own = ast.get_docstring(node, clean=False) if has_docstring else None
     around = [own, *outer] if own else outer
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):

@@ -52,10 +52,8 @@ def shown(cell, kind="text/plain"):
 @pytest.mark.slow
 def test_a_notebook_from_a_spreadsheet_to_mujoco(folder):
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in CELLS])
-    client = nbclient.NotebookClient(
-        book, timeout=300, resources={"metadata": {"path": str(folder)}}, kernel_name="python3"
-    )
-    client.execute()
+    place = {"metadata": {"path": str(folder)}}
+    nbclient.NotebookClient(book, timeout=300, resources=place, kernel_name="python3").execute()
     robot, notes, diagnosis, fit, errors, written, *later = book.cells
     simulated, saved, base, verdict, page, summary = later
     assert "3 bodies" in shown(robot)

@@ -18,10 +18,8 @@ from feasid.cli import COMMANDS, main
 from feasid.robot import inertia
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    ROOT / "README.md",
-    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.stem != "extending"),
-]
+PAGES = sorted(p for p in (ROOT / "docs").glob("*.md") if p.stem != "extending")
+PAGES.insert(0, ROOT / "README.md")
 """All but the page that tests/docs/test_extending.py follows in a copy of the package."""
 
 ANSWERED = (0, 1, 3)  # found nothing, found something, undecided; 2 is an error
@@ -76,9 +74,8 @@ def shelf(tmp_path_factory):
     for seed, name in enumerate(("log.csv", "other.csv")):
         log = simulate(robot, arm_parameters(robot), seed, noise=0.02)
         log = log.assign(**{f"cmd_{j}": log[f"q_{j}"] for j in robot.joints})
-        log.drop(columns=[c for c in log if c.startswith("ddq_")]).to_csv(
-            folder / name, index=False
-        )
+        log = log.drop(columns=[c for c in log if c.startswith("ddq_")])
+        log.to_csv(folder / name, index=False)
     heavy = arm_parameters(robot)
     heavy[robot.inertial_columns[-1]] += LOAD
     simulate(robot, heavy, 2, noise=0.02).to_csv(folder / "loaded.csv", index=False)
@@ -101,13 +98,12 @@ def fit(shelf):
 
 
 @pytest.fixture
-def namespace(shelf, tmp_path, monkeypatch):
+def namespace(shelf, here, monkeypatch):
     """What a reader has at hand when a snippet begins, in a folder of its own."""
     for path in shelf.rglob("*.*"):
-        target = tmp_path / path.relative_to(shelf)
+        target = here / path.relative_to(shelf)
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(path.read_bytes())
-    monkeypatch.chdir(tmp_path)
     # A reader waits for the best motion of a minute; here any will do.
     monkeypatch.setattr(feasid, "excite", partial(feasid.excite, starts=1, rounds=0))
     robot = feasid.load_robot("arm.urdf")

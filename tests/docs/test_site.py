@@ -52,8 +52,7 @@ def test_every_public_name_has_its_page_and_an_example(name):
 
 @pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("page", [n for n in REFERENCE if ">>> " in REFERENCE[n]])
-def test_the_example_of_a_page_runs(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_example_of_a_page_runs(page, here):
     text = REFERENCE[page].replace("```", "")
     example = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
     printed = []
@@ -93,8 +92,7 @@ def test_equations_stand_in_the_middle_as_the_theme_would_not_have_them():
 
 
 @pytest.mark.slow  # as the site is built, which runs the page: .ci/run
-def test_the_first_tutorial_explains_the_lines_that_it_prints(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_first_tutorial_explains_the_lines_that_it_prints(here):
     text, names, printed = (DOCS / "tutorials" / "first_fit.md").read_text(), {}, ""
     explained = []
     for cell, prose in re.findall(
@@ -130,10 +128,9 @@ def test_pictures_are_small_and_described():
 
 
 @pytest.mark.slow  # two episodes in MuJoCo and two fits
-def test_the_tutorial_of_servos_runs(tmp_path, monkeypatch):
+def test_the_tutorial_of_servos_runs(here):
     pytest.importorskip("mujoco")
     pytest.importorskip("pyarrow")
-    monkeypatch.chdir(tmp_path)
     names = {}
     exec(compile(cells((DOCS / "tutorials" / "servos.md").read_text()), "servos.md", "exec"), names)
     kp = names["known"].servo.table["kp"].to_numpy()

@@ -54,9 +54,8 @@ def test_known_forces_are_added_and_unknown_ones_drop_out():
         np.testing.assert_allclose(p @ p, p, atol=1e-12)
         np.testing.assert_allclose(p @ row, 0, atol=1e-12)
     both = contact_torques(robot, moved.q, [Contact(FOOT, POINT, force, moment)]) - added
-    np.testing.assert_allclose(
-        np.einsum("nj,nj->n", both, moved.dq), np.einsum("ni,ni->n", velocity[:, :3], moment)
-    )
+    power = np.einsum("nj,nj->n", both, moved.dq)
+    np.testing.assert_allclose(power, np.einsum("ni,ni->n", velocity[:, :3], moment))
 
 
 def test_feet_on_the_ground_leave_the_parameters_visible():

@@ -1,5 +1,7 @@
 """Coupled joints: motion, regressor and base parameters against Pinocchio's tree and our own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pinocchio_side import PinocchioModel
@@ -40,16 +42,13 @@ def test_base_parameters_of_mimicking_robots_are_the_rank_of_pinocchios_regresso
 
 def differential():
     """Two motors, three joints that follow, and one that is held."""
-    robot = random_robot(np.random.default_rng(3), 6)
-    return feasid.Robot(
-        robot.bodies,
-        robot.gravity,
-        couplings=(
-            Coupling("b2", {"b0": 0.5, "b1": -0.5}),
-            Coupling("b3", {"b2": 2.0, "b1": 1.0}, 0.3),
-            Coupling("b5", {}, -0.2),
-        ),
-    ).with_joint_terms(drive_inertia=True)
+    couplings = (
+        Coupling("b2", {"b0": 0.5, "b1": -0.5}),
+        Coupling("b3", {"b2": 2.0, "b1": 1.0}, 0.3),
+        Coupling("b5", {}, -0.2),
+    )
+    robot = replace(random_robot(np.random.default_rng(3), 6), couplings=couplings)
+    return robot.with_joint_terms(drive_inertia=True)
 
 
 def test_torques_are_those_of_the_tree_through_the_couplings():
@@ -119,14 +118,9 @@ def test_reductions_are_of_the_independent_coordinates():
 
 def test_reductions_of_other_couplings_do_not_add():
     robot = differential()
-    other = feasid.Robot(
-        robot.bodies,
-        robot.gravity,
-        drives=robot.drives,
-        couplings=(Coupling("b2", {"b0": 0.6, "b1": -0.5}), *robot.couplings[1:]),
-    )
-    rng = np.random.default_rng(2)
-    signals = rng.standard_normal((4, 100, 3))
+    first = Coupling("b2", {"b0": 0.6, "b1": -0.5})
+    other = replace(robot, couplings=(first, *robot.couplings[1:]))
+    signals = np.random.default_rng(2).standard_normal((4, 100, 3))
     one, two = (Reduced.from_samples(r, *signals) for r in (robot, other))
     with pytest.raises(InputError, match="different robots"):
         one + two

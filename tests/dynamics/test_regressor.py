@@ -20,11 +20,9 @@ def pinocchio_model(robot):
     model.gravity.linear = robot.gravity
     for i, body in enumerate(robot.bodies):
         screw = body.motion[:, 0]
-        joint = (
-            pin.JointModelRevoluteUnaligned(screw[:3])
-            if screw[:3].any()
-            else pin.JointModelPrismaticUnaligned(screw[3:])
-        )
+        turns = screw[:3].any()
+        kind = pin.JointModelRevoluteUnaligned if turns else pin.JointModelPrismaticUnaligned
+        joint = kind(screw[:3] if turns else screw[3:])
         placement = pin.SE3(np.array(body.rotation), np.array(body.position))
         model.addJoint(robot.parents[i] + 1, joint, placement, body.joint)
     return model
@@ -35,10 +33,8 @@ def pinocchio_regressor(model, q, dq, ddq):
     data = model.createData()
     order = np.argsort(inertia.PINOCCHIO)
     columns = (10 * np.arange(model.njoints - 1)[:, None] + order).ravel()
-    rows = [
-        pin.computeJointTorqueRegressor(model, data, *sample)[:, columns].copy()
-        for sample in zip(q, dq, ddq, strict=True)
-    ]
+    samples = zip(q, dq, ddq, strict=True)
+    rows = [pin.computeJointTorqueRegressor(model, data, *s)[:, columns].copy() for s in samples]
     return np.array(rows)
 
 
@@ -72,10 +68,8 @@ def test_regressor_times_parameters_is_inverse_dynamics(seed):
     q, dq, ddq = rng.standard_normal((3, 11, robot.dof))
     delta = rng.standard_normal(robot.size)
     regressor = feasid.regressor(robot, q, dq, ddq)
-    assert (
-        relative(regressor @ delta, feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta))
-        < RTOL
-    )
+    torque = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta)
+    assert relative(regressor @ delta, torque) < RTOL
     some = sorted(rng.choice(robot.size, 40, replace=False))
     chosen = feasid.regressor(robot, q, dq, ddq, columns=some)
     np.testing.assert_array_equal(chosen, regressor[..., some])
@@ -125,11 +119,8 @@ def test_power_balance_with_joints_of_several_dof():
     twice = feasid.Robot(robot.bodies, gravity=(0, 0, 0))
 
     def kinetic(q, dq):
-        zero = np.zeros_like(q)
-        mass = [
-            feasid.inverse_dynamics(twice, q, zero, e, parameters=delta)[0]
-            for e in np.eye(robot.dof)
-        ]
+        units = np.eye(robot.dof)
+        mass = [feasid.inverse_dynamics(twice, q, 0 * q, e, parameters=delta)[0] for e in units]
         return 0.5 * dq @ np.array(mass) @ dq
 
     h = 1e-5  # central difference of an analytic function: error h^2 ~ 1e-10, rounding 1e-11

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from arms import path_of
 from pinocchio_side import PinocchioModel
 from robots import RTOL, example_urdfs, relative
 
@@ -27,7 +28,7 @@ def test_models_of_single_samples_are_pinocchios(name, backend):
     """Arms, one with a mimicking gripper that slides, under tilted gravity, with friction."""
     if backend == "c" and find_compiler() is None:
         pytest.skip("no C compiler")
-    path = next(p for p in example_urdfs() if p.stem == name)
+    path = path_of(name)
     robot = replace(feasid.load_robot(path).without_joint_terms(), gravity=np.array([1.0, 2, -9]))
     theirs = PinocchioModel(robot, path)
     A, b = robot.coupling_map.A, robot.coupling_map.b

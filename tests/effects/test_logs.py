@@ -82,9 +82,8 @@ def test_the_table_is_saved_and_one_log_has_none(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_line_names_the_file_and_leaves_it_out(tmp_path, monkeypatch, capsys):
+def test_the_command_line_names_the_file_and_leaves_it_out(here, capsys):
     kind, logs, at, _ = odd_logs("kuka_lwr4", 7, "load", count=3)
-    monkeypatch.chdir(tmp_path)
     feasid.write(kind.robot, "arm.urdf")
     names = [f"day{k}.csv" for k in range(3)]
     for name, log in zip(names, logs, strict=True):

@@ -74,9 +74,8 @@ def test_the_fit_is_certified_saved_and_written_with_it(case, tmp_path):
     motion = [log.filter(regex=f"^{kind}_").to_numpy()[::50] for kind in ("q", "dq", "ddq")]
     torque = feasid.inverse_dynamics(fit.robot, *motion)
     for other in (saved.robot, read):
-        np.testing.assert_allclose(
-            feasid.inverse_dynamics(other, *motion), torque, rtol=1e-9, atol=1e-9
-        )
+        found = feasid.inverse_dynamics(other, *motion)
+        np.testing.assert_allclose(found, torque, rtol=1e-9, atol=1e-9)
 
 
 def test_the_table_shows_why(case, tmp_path):
@@ -107,9 +106,8 @@ def test_terms_that_are_not_on_offer_are_reported(case):
 def test_nothing_is_added_by_default():
     log = log_with([], {})
     fit = feasid.fit(log, described(), diagnose=False)
-    assert not {s for d in fit.robot.drives for s in d.symbols} & {
-        s for t in (*OPTIONS, "compensator") for s in FRICTION[t]
-    }
+    further = {s for t in (*OPTIONS, "compensator") for s in FRICTION[t]}
+    assert not {s for d in fit.robot.drives for s in d.symbols} & further
 
 
 def test_friction_that_would_drive_a_joint_is_not_fitted():

@@ -19,9 +19,8 @@ ROUNDING = 1e-9
 
 def grams_with(theta, kinds=("spring", "direction"), alike=0.0):
     """Two joints with three base parameters, and two effects at each joint."""
-    items = {
-        EffectAt(k, j): np.array([NB + 2 * i + j]) for i, k in enumerate(kinds) for j in (0, 1)
-    }
+    effects = [EffectAt(kind, joint) for kind in kinds for joint in (0, 1)]
+    items = {effect: np.array([NB + k]) for k, effect in enumerate(effects)}
     rows, joints = [], []
     for j in (0, 1):
         places = np.array([0, 1, 2, NB + j, NB + 2 + j, NB + 4])

@@ -20,12 +20,10 @@ SOLVERS_AGREE = 1e-5
 SAME = 1e-8  # relative, of the objective that both state
 
 
-def problem(seed, rows=60, noise=1.0, friction=True):
+def problem(seed, rows=60, noise=1.0):
     """Whitened equations of a random arm, its truth near the reference, and the problem."""
     rng = np.random.default_rng(seed)
-    robot = random_robot(rng, 3, ("revolute",)).with_joint_terms() if friction else random_robot(
-        rng, 3, ("revolute",)
-    )  # fmt: skip
+    robot = random_robot(rng, 3, ("revolute",)).with_joint_terms()
     reference_model, truth = np.zeros((2, robot.size))
     for columns in robot.inertial_columns:
         ball = inertia.from_mass_com_inertia(
@@ -42,11 +40,8 @@ def problem(seed, rows=60, noise=1.0, friction=True):
     rho = R @ base.K @ truth + noise * rng.standard_normal(rows)
     feasible = feasible_set(robot)
     scale = problem_units(robot, feasible, R @ base.K, rho, torques=True)
-    return (
-        EntropicProblem(R @ base.K, rho, feasible, reference_model, scale.parameters),
-        truth,
-        base,
-    )
+    entropic = EntropicProblem(R @ base.K, rho, feasible, reference_model, scale.parameters)
+    return entropic, truth, base
 
 
 def stated(entropic, weight, turn):
@@ -56,10 +51,8 @@ def stated(entropic, weight, turn):
     cost = 0.5 * cp.sum_squares(entropic.A @ delta - entropic.b)
     for block in entropic.feasible.blocks:
         own = np.linalg.inv(np.linalg.cholesky(block.matrix(entropic.reference)))
-        relative = sum(
-            delta[int(c)] * (own @ basis @ own.T)
-            for c, basis in zip(block.columns, block.basis, strict=True)
-        )
+        terms = zip(block.columns, block.basis, strict=True)
+        relative = sum(delta[int(c)] * (own @ basis @ own.T) for c, basis in terms)
         cost += weight * (cp.trace(relative) - cp.log_det(relative) - block.size)
     limits = entropic.feasible.linear_matrix @ delta + entropic.feasible.linear_constant
     return cp.Problem(cp.Minimize(cost), [limits >= 0])

@@ -16,6 +16,7 @@ from feasid.core.errors import InputError
 
 FAST = {"rest": False, "starts": 1, "rounds": 0, "harmonics": 2, "time_limit": 300.0}
 """Results do not depend on time: one start and no kicks."""
+BOUNDED = {"acceleration": 12.0, **FAST}
 
 BETWEEN = 20_000
 """Times per period at which limits are checked, none of them a sample of the search."""
@@ -37,7 +38,7 @@ def arm():
 
 @pytest.fixture(scope="module")
 def motion(arm):
-    return feasid.excite(arm, 6.0, acceleration=12.0, **FAST)
+    return feasid.excite(arm, 6.0, **BOUNDED)
 
 
 def test_a_motion_at_a_glance(motion):
@@ -62,9 +63,8 @@ def test_a_motion_at_a_glance(motion):
     assert listed[start + 1 : start + 4] == [
         f"  {found.deviations[k]:.3g}  {found.expressions[k]}" for k in order[:3]
     ]
-    assert listed[start + 4].startswith(
-        "predicted standard error of torques on the reference motion: "
-    )
+    words = "predicted standard error of torques on the reference motion: "
+    assert listed[start + 4].startswith(words)
     said = motion.summary().splitlines()
     assert said[0] == (
         f"motion of arm: period 6 s, 3 joints, {motion.coefficients.shape[0]} coefficients each"
@@ -76,7 +76,7 @@ def test_a_motion_at_a_glance(motion):
 
 
 def test_fewer_samples_than_parameters_leave_some_undetermined(arm):
-    motion = feasid.excite(arm, 2.0, rate=1, acceleration=12.0, **FAST)
+    motion = feasid.excite(arm, 2.0, rate=1, **BOUNDED)
     assert motion.certificate.rank <= 2 * arm.dof
 
 
@@ -116,7 +116,7 @@ def test_jerk_is_the_slope_of_the_acceleration(motion):
 
 def unsearched(arm, **options):
     """A random motion with its certificate: what is predicted of it needs no search."""
-    options |= {"acceleration": 12.0, **FAST, "optimiser": lambda problem: problem.start}
+    options |= {**BOUNDED, "optimiser": lambda problem: problem.start}
     return feasid.excite(arm, 3.0, **options)
 
 
@@ -212,13 +212,11 @@ def test_every_limit_matters(arm, motion):
         assert (np.abs(x) <= bounds[kind]).all()
     low, high = free[0].min(axis=0), free[0].max(axis=0)
     middle, half = (low + high) / 2, (high - low) / 4
-    tight = feasid.excite(
-        arm, 6.0, acceleration=12.0, position=(middle - half, middle + half), **FAST
-    )
+    tight = feasid.excite(arm, 6.0, position=(middle - half, middle + half), **BOUNDED)
     q = dense(tight)[1][0]
     assert (np.abs(q - middle) <= half).all()
     efforts = np.abs(feasid.inverse_dynamics(arm, *free)).max(axis=0) * [0.7, 0.9, 0.7]
-    tight = feasid.excite(arm, 6.0, acceleration=12.0, torque=efforts, **FAST)
+    tight = feasid.excite(arm, 6.0, torque=efforts, **BOUNDED)
     torques = feasid.inverse_dynamics(arm, *dense(tight)[1])
     assert (np.abs(torques).max(axis=0) <= efforts).all()
 
@@ -248,14 +246,13 @@ def test_better_than_random(arm, motion):
 
 @pytest.mark.slow
 def test_objectives_differ(arm, motion):
-    options = {"acceleration": 12.0, **FAST}
-    condition = feasid.excite(arm, 6.0, objective="condition", **options)
+    condition = feasid.excite(arm, 6.0, objective="condition", **BOUNDED)
     assert condition.condition_number < motion.condition_number
     assert condition.certificate.log_det < motion.certificate.log_det
-    mixed = feasid.excite(arm, 6.0, objective={"condition": 1, "logdet": 3}, **options)
+    mixed = feasid.excite(arm, 6.0, objective={"condition": 1, "logdet": 3}, **BOUNDED)
     assert mixed.certificate.log_det > condition.certificate.log_det
     task = (motion.q[::7], 0 * motion.dq[::7], 0 * motion.ddq[::7])  # holding still
-    aimed = feasid.excite(arm, 6.0, objective="prediction", task=task, **options | {"starts": 2})
+    aimed = feasid.excite(arm, 6.0, objective="prediction", task=task, **BOUNDED | {"starts": 2})
     base = feasid.base_parameters(motion.robot)
 
     def deviation(m):
@@ -267,23 +264,23 @@ def test_objectives_differ(arm, motion):
     assert deviation(aimed) < min(deviation(motion), deviation(condition))
     rms = np.sqrt((aimed.certificate.torque_deviations**2).mean())
     assert np.isclose(rms, deviation(aimed))
-    gains = feasid.excite(arm, 6.0, objective="gains", **options)
+    gains = feasid.excite(arm, 6.0, objective="gains", **BOUNDED)
     assert np.linalg.norm(gain_ratios(gains)) < np.linalg.norm(gain_ratios(motion))
 
 
 @pytest.mark.slow
 def test_seed_and_rounds_decide(arm, motion):
-    again = feasid.excite(arm, 6.0, acceleration=12.0, **FAST)
+    again = feasid.excite(arm, 6.0, **BOUNDED)
     assert np.array_equal(again.coefficients, motion.coefficients)
-    other = feasid.excite(arm, 6.0, acceleration=12.0, seed=1, **FAST)
+    other = feasid.excite(arm, 6.0, seed=1, **BOUNDED)
     assert not np.allclose(other.coefficients, motion.coefficients)
 
 
 @pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("family", ["fourier", "spline"])
 def test_rest_and_slow_passage(arm, family):
-    options = {"acceleration": 12.0, "family": family, **FAST}
-    still = feasid.excite(arm, 6.0, **{**options, "rest": True})
+    options = {**BOUNDED, "family": family}
+    still = feasid.excite(arm, 6.0, **options | {"rest": True})
     for end in (0.0, 6.0):
         assert np.abs(still.at(end)[1:]).max() < 1e-9
     slow = feasid.excite(arm, 6.0, slow=0.9, **options)
@@ -295,15 +292,14 @@ def test_rest_and_slow_passage(arm, family):
 @pytest.mark.slow
 def test_given_is_complemented(arm):
     """What a log lacks, the motion brings; a motion that was designed alone brings less of it."""
-    options = {"acceleration": 12.0, **FAST}
     model = arm.with_joint_terms()
     t = np.linspace(0, 6, 600)
     q = np.stack([np.sin(t), 0.1 + 0 * t, 0 * t], axis=1)
     dq, ddq = np.gradient(q, t, axis=0), 0 * q
     log = feasid.Reduced.from_samples(model, q, dq, ddq, 0 * q)
-    alone = feasid.excite(model, 6.0, **options)
-    added = feasid.excite(model, 6.0, given=log, **options)
-    together = feasid.excite(model, 6.0, given=[log, alone], **options)
+    alone = feasid.excite(model, 6.0, **BOUNDED)
+    added = feasid.excite(model, 6.0, given=log, **BOUNDED)
+    together = feasid.excite(model, 6.0, given=[log, alone], **BOUNDED)
     worst = [m.certificate.deviations.max() for m in (added, together)]
     assert worst[1] < worst[0] < np.inf
 

@@ -119,14 +119,13 @@ def test_plot_shows_limits(motion):
     figure.savefig(io.BytesIO(), format="png")
 
 
-def test_command_writes_all_files(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm.urdf").write_text(ARM)
+def test_command_writes_all_files(here, capsys):
+    (here / "arm.urdf").write_text(ARM)
     files = ["--out", "m.csv", "--ros", "m.yaml", "--plot", "m.png"]
     assert main(["excite", "arm.urdf", *QUICK, *files]) == 0
     assert "condition number" in capsys.readouterr().out
-    assert {p.name for p in tmp_path.iterdir()} == {"arm.urdf", "m.csv", "m.yaml", "m.png"}
-    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+    assert {p.name for p in here.iterdir()} == {"arm.urdf", "m.csv", "m.yaml", "m.png"}
+    assert (here / "m.png").read_bytes().startswith(b"\x89PNG")
     assert main(["excite", "arm.urdf", *QUICK, "--out", "m.csv"]) == 2
     assert "exists" in capsys.readouterr().err
 
@@ -136,12 +135,11 @@ def test_command_writes_all_files(tmp_path, monkeypatch, capsys):
     (["--velocity", "wheel=3"], "no joint 'wheel'"), (["--objective", "det"], "'det'"),
     (["--given", "none.reduced"], "no such file"),
 ])  # fmt: skip
-def test_command_names_mistakes(tmp_path, monkeypatch, capsys, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm.urdf").write_text(ARM)
+def test_command_names_mistakes(here, capsys, arguments, message):
+    (here / "arm.urdf").write_text(ARM)
     assert main(["excite", "arm.urdf", *QUICK, *arguments, "--out", "m.csv"]) == 2
     assert message in capsys.readouterr().err
-    assert not (tmp_path / "m.csv").exists()
+    assert not (here / "m.csv").exists()
 
 
 ROUNDING = 1e-6  # of times in nanoseconds and numbers in twelve decimals, per s^2

@@ -3,21 +3,15 @@
 import numpy as np
 import pytest
 
-from feasid.applications.excitation.basis import (
-    Fourier,
-    SlowedBasis,
-    Splines,
-    constant_coefficients,
-    rest_basis,
-)
+from feasid.applications.excitation import basis
 from feasid.datasets import wam
 
 PERIOD = 7.0
 FAMILIES = {
-    "fourier": Fourier(PERIOD, 4),
-    "spline": Splines(PERIOD, 9),
-    "slowed": SlowedBasis(Fourier(PERIOD, 4), 0.8),
-    "slowed spline": SlowedBasis(Splines(PERIOD, 9), 0.5),
+    "fourier": basis.Fourier(PERIOD, 4),
+    "spline": basis.Splines(PERIOD, 9),
+    "slowed": basis.SlowedBasis(basis.Fourier(PERIOD, 4), 0.8),
+    "slowed spline": basis.SlowedBasis(basis.Splines(PERIOD, 9), 0.5),
 }
 STEP = 1e-5
 DIFFERENCES = 1e-7  # central differences, third derivatives of order 100
@@ -43,7 +37,7 @@ def test_periodic(family):
 
 def test_rest(family):
     scale = np.linspace(0.5, 2.0, family.size)
-    coefficients = scale[:, None] * rest_basis(family, scale)
+    coefficients = scale[:, None] * basis.rest_basis(family, scale)
     assert coefficients.shape == (family.size, family.size - 2)
     for end in (0.0, PERIOD):
         ends = family.matrices(np.array([end]))[1:3, 0] @ coefficients
@@ -53,7 +47,7 @@ def test_rest(family):
 
 
 def test_standstill(family):
-    values = family.matrices(np.linspace(0, PERIOD, 50)) @ constant_coefficients(family)
+    values = family.matrices(np.linspace(0, PERIOD, 50)) @ basis.constant_coefficients(family)
     assert np.allclose(values[0], 1, atol=ROUNDING)
     assert np.abs(values[1:]).max() < 1e-9
 
@@ -63,13 +57,13 @@ def test_fourier_is_the_published_series():
     coefficients = np.vstack([table["q0"], np.array(table["a"]).T, np.array(table["b"]).T])
     t, *published = wam.motion()
     some = slice(0, 40_000, 997)
-    ours = Fourier(20.0, 5).matrices(t[some])[:3] @ coefficients
+    ours = basis.Fourier(20.0, 5).matrices(t[some])[:3] @ coefficients
     for a, b in zip(ours, published, strict=True):
         assert np.allclose(a, b[some], atol=ROUNDING)
 
 
 def test_slow_passage_is_slow_and_goes_everywhere():
-    plain, slowed = Fourier(PERIOD, 4), FAMILIES["slowed"]
+    plain, slowed = basis.Fourier(PERIOD, 4), FAMILIES["slowed"]
     t = np.linspace(0, PERIOD, 701)
     c = np.random.default_rng(0).standard_normal(plain.size)
     quick, slow = plain.matrices(t) @ c, slowed.matrices(t) @ c

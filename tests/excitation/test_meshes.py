@@ -5,41 +5,26 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from arms import FINGERS, path_of
 from pinocchio_side import PinocchioModel
-from robots import example_urdfs
 from scipy.spatial import ConvexHull
 
 import feasid
+from feasid.applications.excitation import space
 from feasid.applications.excitation.bounds import resolve_bounds
 from feasid.applications.excitation.drives import MotionGradient
 from feasid.applications.excitation.regressor_gradient import MotionRegressor
-from feasid.applications.excitation.space import (
-    DISTANCE_UNIT,
-    NEAR,
-    draw_postures,
-    link_frames,
-    posture_constraints,
-)
 from feasid.core.errors import InputError
+from feasid.robot.formats import shapes
 from feasid.robot.formats.registry import collision_meshes
-from feasid.robot.formats.shapes import (
-    RECORD,
-    enclosing_capsule,
-    enclosing_polytope,
-    find_mesh,
-    hull_corners,
-    read_points,
-)
 
 ROBOTS = ("ur5_robot", "ur3_robot", "ur10_robot", "panda", "xarm7")
 
 
 def wheel_robot(stem):
-    path = next(p for p in example_urdfs() if p.stem == stem)
+    path = path_of(stem)
     folder = next(q for q in path.parents if (q / "example-robot-data").is_dir())
-    fingers = ("panda_finger_joint1", "panda_finger_joint2")
-    lock = dict.fromkeys(fingers, 0.0) if stem == "panda" else {}
-    return feasid.load_robot(path, lock=lock), folder
+    return feasid.load_robot(path, lock=FINGERS if stem == "panda" else {}), folder
 
 
 def distance(points, capsule):
@@ -56,9 +41,9 @@ def test_capsules_and_polytopes_contain_the_hull(stem):
     robot, folder = wheel_robot(stem)
     for meshes in collision_meshes(robot).values():
         for mesh in meshes:
-            corners = hull_corners(mesh, folder)
-            assert distance(corners, enclosing_capsule(corners)).max() <= TOUCHES
-            body = enclosing_polytope(corners)
+            corners = shapes.hull_corners(mesh, folder)
+            assert distance(corners, shapes.enclosing_capsule(corners)).max() <= TOUCHES
+            body = shapes.enclosing_polytope(corners)
             room = body.offsets - corners @ body.normals.T
             assert room.min() >= 0
             assert room.min(axis=0).max() < TOUCHES
@@ -81,7 +66,7 @@ def tetrahedron(kind):
     if kind == "ascii.stl":
         lines = (f"vertex {x} {y} {z}\n" for face in FACES for x, y, z in CORNERS[[*face]])
         return b"solid a\n" + "".join(lines).encode() + b"endsolid a\n"
-    records = np.zeros(len(FACES), RECORD)
+    records = np.zeros(len(FACES), shapes.RECORD)
     records["corners"] = CORNERS[np.array(FACES)]
     return b"solid looks like text".ljust(80) + struct.pack("<I", len(FACES)) + records.tobytes()
 
@@ -90,11 +75,11 @@ def tetrahedron(kind):
 def test_formats_of_meshes(kind, tmp_path):
     path = tmp_path / kind
     path.write_bytes(tetrahedron(kind))
-    found = read_points(path)
+    found = shapes.read_points(path)
     assert found == pytest.approx(CORNERS[np.lexsort(CORNERS.T[::-1])], abs=1e-7)
     path.write_bytes(tetrahedron(kind)[:60] + b"\nv 1 2 x\nvertex 1 2 x\n")
     with pytest.raises(InputError, match="is damaged"):
-        read_points(path)
+        shapes.read_points(path)
 
 
 def test_meshes_are_found_below_their_folder_only(tmp_path):
@@ -102,23 +87,23 @@ def test_meshes_are_found_below_their_folder_only(tmp_path):
     inner.mkdir(parents=True)
     (inner / "a.stl").write_bytes(tetrahedron("a.stl"))
     for folder in (tmp_path, tmp_path / "arm", inner):
-        assert find_mesh(folder, "package://arm/meshes/a.stl").samefile(inner / "a.stl")
+        assert shapes.find_mesh(folder, "package://arm/meshes/a.stl").samefile(inner / "a.stl")
     for name in ("package://arm/meshes/b.stl", "../arm/meshes/a.stl", "/etc/hostname"):
         with pytest.raises(InputError, match="is not below folder"):
-            find_mesh(inner, name)
+            shapes.find_mesh(inner, name)
     (inner / "a.dae").write_bytes(b"<COLLADA/>")
     with pytest.raises(InputError, match="neither STL nor OBJ"):
-        read_points(inner / "a.dae")
+        shapes.read_points(inner / "a.dae")
 
 
 def collision_worlds(robot, folder):
     """Coal's meshes with their links, and the pairs on bodies that no joint joins."""
     coal = pytest.importorskip("coal")
     pytest.importorskip("pinocchio")
-    loader, frames, out = coal.MeshLoader(), link_frames(robot), []
+    loader, frames, out = coal.MeshLoader(), space.link_frames(robot), []
     for link, meshes in collision_meshes(robot).items():
         for mesh in meshes:
-            shape = loader.load(str(find_mesh(folder, mesh.name)), mesh.scale)
+            shape = loader.load(str(shapes.find_mesh(folder, mesh.name)), mesh.scale)
             at = frames[link]
             turn = at.rotation @ mesh.rotation
             out.append((link, at.body, shape, turn, at.rotation @ mesh.position + at.position))
@@ -182,7 +167,7 @@ def link_distance(robot, folder):
     """The constraint of a design, and what it is evaluated with."""
     bounds, _ = resolve_bounds(robot, acceleration=6.0)
     dynamics = MotionRegressor(robot, ())
-    (constraint,) = posture_constraints(
+    (constraint,) = space.posture_constraints(
         dynamics, bounds, workspace=None, floor=None, capsules=None, meshes=folder,
         collision=True, clearance=0.0, ignore=(), notes=[],
     )  # fmt: skip
@@ -199,15 +184,15 @@ def test_distances_of_hulls_are_below_those_of_meshes():
     robot, folder = wheel_robot(ROBOTS[0])
     pytest.importorskip("coal")
     bounds, dynamics, constraint = link_distance(robot, folder)
-    q = draw_postures(bounds, np.random.default_rng(1), 30)
-    found = margins(dynamics, constraint, q)[1] * DISTANCE_UNIT
+    q = space.draw_postures(bounds, np.random.default_rng(1), 30)
+    found = margins(dynamics, constraint, q)[1] * space.DISTANCE_UNIT
     links = [c.link for c in constraint.capsules]
     closest = []
     for k, true in enumerate(coal_distances(robot, folder, q.T)):
         for (a, b), low in zip(constraint.pairs, found[:, k], strict=True):
             mesh = true.get(frozenset((links[a], links[b])), np.inf)  # boxes are no meshes
             assert low <= max(mesh, 0.0) + 1e-9
-            closest += [mesh - low] if 0 < mesh < NEAR else []
+            closest += [mesh - low] if 0 < mesh < space.NEAR else []
     assert np.median(closest) < SLACK
 
 
@@ -218,7 +203,7 @@ def test_gradients_of_distances_are_their_derivatives():
     robot, folder = wheel_robot(ROBOTS[0])
     bounds, dynamics, constraint = link_distance(robot, folder)
     rng = np.random.default_rng(2)
-    q = draw_postures(bounds, rng, 6)
+    q = space.draw_postures(bounds, rng, 6)
     _, value, pull_back = margins(dynamics, constraint, q)
     bar, way, step = rng.standard_normal(value.shape), rng.standard_normal(q.shape), 1e-7
     out = MotionGradient.zeros(*q.shape)
@@ -230,11 +215,8 @@ def test_gradients_of_distances_are_their_derivatives():
 
 def design(stem):
     robot, folder = wheel_robot(stem)
-    return (
-        robot,
-        folder,
-        feasid.excite(robot, 8.0, acceleration=6.0, harmonics=2, starts=3, rounds=0, meshes=folder),
-    )
+    options = {"acceleration": 6.0, "harmonics": 2, "starts": 3, "rounds": 0}
+    return robot, folder, feasid.excite(robot, 8.0, meshes=folder, **options)
 
 
 @pytest.mark.slow

@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from feasid.applications.excitation.problem import (
-    ConditionNumber,
-    LimitBarrier,
-    LogDet,
-    PredictionVariance,
-    WeightedObjectives,
-)
+from feasid.applications.excitation import problem
 
 rng = np.random.default_rng(0)
 W = rng.standard_normal((40, 6)) * [1, 2, 3, 0.2, 5, 1]
@@ -21,10 +15,11 @@ DIFFERENCES = 1e-7
 ROUNDING = 1e-12
 """Of logarithms: the sharpest smoothing leaves less above the exact value than the last digits."""
 
+LOG_DET = problem.LogDet()
 OBJECTIVES = {
-    "smooth": ConditionNumber(2), "sharp": ConditionNumber(256), "logdet": LogDet(),
-    "prediction": PredictionVariance(TASK),
-    "mixture": WeightedObjectives(((1.0, ConditionNumber(8)), (0.3, LogDet()))),
+    "smooth": problem.ConditionNumber(2), "sharp": problem.ConditionNumber(256), "logdet": LOG_DET,
+    "prediction": problem.PredictionVariance(TASK),
+    "mixture": problem.WeightedObjectives(((1.0, problem.ConditionNumber(8)), (0.3, LOG_DET))),
 }  # fmt: skip
 
 
@@ -40,17 +35,17 @@ def test_derivative(name):
 
 def test_values():
     exact = np.log(np.linalg.cond(W))
-    values = [ConditionNumber(p)(M)[0] for p in (1, 4, 16, 64, 256)]
+    values = [problem.ConditionNumber(p)(M)[0] for p in (1, 4, 16, 64, 256)]
     assert sorted(values, reverse=True) == values
     assert all(v >= exact - ROUNDING for v in values)
     assert np.isclose(values[-1], exact, rtol=1e-3)
-    assert np.isclose(LogDet()(M)[0], -np.linalg.slogdet(M)[1] / 6)
+    assert np.isclose(LOG_DET(M)[0], -np.linalg.slogdet(M)[1] / 6)
     spread = np.trace(TASK @ np.linalg.inv(M))
-    assert np.isclose(PredictionVariance(TASK)(M)[0], np.log(spread) / 2)
+    assert np.isclose(problem.PredictionVariance(TASK)(M)[0], np.log(spread) / 2)
 
 
 def test_barrier_is_smooth_and_grows_outward():
-    barrier = LimitBarrier(2.0, 0.1)
+    barrier = problem.LimitBarrier(2.0, 0.1)
     margins = np.array([[-0.5, 0.0, 0.05, 0.1, 0.1 + 1e-9, 0.5, 1.0]])
     each = [barrier(m[None]) for m in margins.T]
     values, slopes = np.array([v for v, _ in each]), np.array([s[0] for _, s in each])

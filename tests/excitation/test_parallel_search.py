@@ -90,9 +90,8 @@ def test_interruption_ends_all_processes(robot, monkeypatch):
     monkeypatch.setattr(
         parallel_search, "start_worker", lambda job: born.append(start(job)) or born[-1]
     )
-    monkeypatch.setattr(
-        excite_module, "step", lambda _: nullcontext(Mock(side_effect=KeyboardInterrupt))
-    )
+    stop = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr(excite_module, "step", lambda _: nullcontext(stop))
     before = threading.active_count()
     motion = feasid.excite(robot, 5.0, workers=2, **FAST)
     assert motion.certificate.limits_hold

@@ -7,12 +7,7 @@ import pytest
 from arms import limits, panda, ur5, ur5_capsules
 
 import feasid
-from feasid.applications.excitation.design import (
-    design_setting,
-    make_basis,
-    make_problem,
-    random_motion,
-)
+from feasid.applications.excitation import design
 from feasid.applications.excitation.problem import (
     ConditionNumber,
     LimitBarrier,
@@ -41,7 +36,7 @@ NONE = dict.fromkeys(("position", "velocity", "acceleration", "jerk", "torque"))
 def problem(request):
     make, workspace, shapes = ARMS[request.param]
     robot = make()
-    setting = design_setting(
+    setting = design.design_setting(
         robot,
         None,
         True,
@@ -50,10 +45,10 @@ def problem(request):
          "collision": True, "clearance": 0.01, "ignore": ()},
         0,
     )  # fmt: skip
-    basis = make_basis("fourier", 10.0, 5, 0.3)
+    basis = design.make_basis("fourier", 10.0, 5, 0.3)
     noise = np.linspace(0.5, 2.0, robot.dof)
     known = np.random.default_rng(0).standard_normal((200, setting.base.size))
-    return make_problem(setting, basis, 5, True, noise, known, None, 100.0)
+    return design.make_problem(setting, basis, 5, True, noise, known, None, 100.0)
 
 
 def test_everything_is_kept(problem):
@@ -78,7 +73,7 @@ def test_gradient_is_that_of_differences(problem, name):
         "limits only": None,
     }[name]
     rng = np.random.default_rng(2)
-    z = random_motion(problem, rng)
+    z = design.random_motion(problem, rng)
     gradient = problem(z, objective, BARRIER)[1]
     for _ in range(DIRECTIONS):
         d = rng.standard_normal(z.size)
@@ -113,10 +108,8 @@ def test_distances_are_those_of_a_collision_library():
     coal = pytest.importorskip("coal")
     rng = np.random.default_rng(4)
     robot = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (1.0, 0.3, 0.2, 0), (0.5, 0.2, 0, 0)])
-    capsules = tuple(
-        Capsule(f"c{k}", k, rng.standard_normal(3) / 3, rng.standard_normal(3) / 3, 0.05)
-        for k in range(3)
-    )
+    ends = rng.standard_normal((3, 2, 3)) / 3
+    capsules = tuple(Capsule(f"c{k}", k, *both, 0.05) for k, both in enumerate(ends))
     pairs = np.array([[0, 1], [0, 2], [1, 2]])
     q = rng.uniform(-3, 3, (3, 40))
     evaluation = MotionRegressor(robot, ()).evaluate(q, 0 * q, 0 * q)
@@ -125,10 +118,8 @@ def test_distances_are_those_of_a_collision_library():
         for row, (a, b) in enumerate(pairs):
             shapes = []
             for capsule in (capsules[a], capsules[b]):
-                body = capsule.body
-                turn, place = (
-                    x[..., k, body] for x in (evaluation.flow.turn, evaluation.flow.place)
-                )
+                at, flow = (..., k, capsule.body), evaluation.flow
+                turn, place = flow.turn[at], flow.place[at]
                 start, end = turn @ capsule.start + place, turn @ capsule.end + place
                 axis = (end - start) / np.linalg.norm(end - start)
                 other = np.linalg.svd(axis[None])[2][1:]

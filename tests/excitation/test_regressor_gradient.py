@@ -58,15 +58,12 @@ def test_regressor_and_torques(robot):
 
 def test_gradient_is_that_of_differences(robot):
     rng = np.random.default_rng(1)
-    dynamics = MotionRegressor(
-        robot, tuple(range(0, robot.size, 3)), np.full(len(robot.drives), 0.3)
-    )
+    columns = tuple(range(0, robot.size, 3))
+    dynamics = MotionRegressor(robot, columns, np.full(len(robot.drives), 0.3))
     way = motion(robot)
     evaluation = dynamics.evaluate(*way, torque=True)
-    weights, pushes = (
-        rng.standard_normal(evaluation.regressor.shape),
-        rng.standard_normal(evaluation.torques.shape),
-    )
+    parts = evaluation.regressor, evaluation.torques
+    weights, pushes = (rng.standard_normal(x.shape) for x in parts)
 
     def value(x):
         at = dynamics.evaluate(*x, torque=True)

@@ -110,16 +110,13 @@ def test_a_file_says_what_each_program_does_not_read(arm, tmp_path, seed):
     truth = arm[0].with_joint_terms(("viscous", "coulomb"), drive_inertia=True)
     log = simulate(truth, arm_parameters(truth), seed_of(seed), noise=0.02)
     fit = feasid.fit(log, arm[0], friction=("viscous", "coulomb"), drive_inertia=True, **SHARP)
-    sdf, urdf, *others = (
-        fit.write(tmp_path / f"out.{kind}", force=True) for kind in ("sdf", "urdf", "xml", "usda")
-    )
+    paths = (tmp_path / f"out.{kind}" for kind in ("sdf", "urdf", "xml", "usda"))
+    sdf, urdf, *others = (fit.write(path, force=True) for path in paths)
     joints = ", ".join(arm[0].joints)
     advice = urdf.missing[0].split("; ", 1)[1]
     assert "accelerates" in advice
-    lines = str(sdf).splitlines()
-    assert (
-        f"not in {tmp_path}/out.sdf for Gazebo: drive inertia (Ia) of {joints}; {advice}" in lines
-    )
+    words = f"not in {tmp_path}/out.sdf for Gazebo: drive inertia (Ia) of {joints}; {advice}"
+    assert words in str(sdf).splitlines()
     assert f"for Drake: Coulomb friction (fc) of {joints}; a client has to add it" in sdf.missing
     gazebo, alone = sdf.errors["file in Gazebo"], urdf.errors["file, hard sign"]
     np.testing.assert_allclose(gazebo, alone, rtol=RTOL_CLIENT)
@@ -165,9 +162,8 @@ def test_offsets_of_joints_are_constant_forces_in_mjcf(arm, fitted, tmp_path):
     seen = fitted.verify(path, "mujoco", offset_origin="joint").loc["all"]
     np.testing.assert_allclose(seen["mujoco"], error["file, MuJoCo's law"], rtol=RTOL_MUJOCO)
     kept = {x.joint: "sensor" for x in export.offsets[1:]}
-    mixed = fitted.write(
-        tmp_path / "two.xml", offset_origin={**kept, export.offsets[0].joint: "joint"}
-    )
+    kept[export.offsets[0].joint] = "joint"
+    mixed = fitted.write(tmp_path / "two.xml", offset_origin=kept)
     assert (tmp_path / "two.xml").read_text().count("constant force on") == 1
     assert [x.origin for x in mixed.offsets] == ["joint", "sensor", "sensor"]
 

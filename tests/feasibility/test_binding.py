@@ -40,11 +40,11 @@ class Reader:
         beta[i] -= (1 + by) * (y @ beta) / y[i]
         return beta
 
-    def values(self, beta=None, **bounds):
+    def values(self, beta=None, K=None, **bounds):
         """The statement about these base parameters."""
         allowed = feasible_set(self.robot, **bounds)
-        given = self.beta if beta is None else beta
-        return HeldStatement(Question.from_doubles(self.robot, allowed, self.K, given), "beta.csv")
+        K, given = self.K if K is None else K, self.beta if beta is None else beta
+        return HeldStatement(Question.from_doubles(self.robot, allowed, K, given), "beta.csv")
 
     def data(self):
         """The statement about the data."""
@@ -205,19 +205,13 @@ def test_a_proof_by_a_bound_on_masses_needs_that_bound(consistency):
         (item,) = data["constraints"]
         ((row, column, terms, _),) = item["entries"]
         number = shortest_text(Fraction(str(bounds["total_mass"])) * factor)
-        return changed(
-            certificate, constraints=[{**item, "entries": [[row, column, terms, number]]}]
-        )
+        entries = [[row, column, terms, number]]
+        return changed(certificate, constraints=[{**item, "entries": entries}])
 
     for looser in (20, 10**9):
         assert not bounded(looser).holds()
         assert not holds(bounded(looser).data)
-    held = HeldStatement(
-        Question.from_doubles(
-            reader.robot, feasible_set(reader.robot, consistency, **bounds), reader.K, reader.beta
-        ),
-        "beta.csv",
-    )
+    held = reader.values(consistency=consistency, **bounds)
     assert not bind(certificate, [held]).refused
     assert "total mass upper" in refusal(bounded(Fraction(1, 10)), held)
     limit = {"mass": "27", "length": "1", "terms": "100000000"}
@@ -258,11 +252,8 @@ def test_a_proof_holds_for_coefficients_that_another_machine_rounds_otherwise(by
         for share, accepted in ((1e-15, True), (1e-6, False)):
             holding = reader.values(given)
             K = reader.K * (1 + share * (np.abs(reader.K) % 0.5 > 0))
-            own = HeldStatement(
-                Question.from_doubles(reader.robot, reader.feasible, K, given), "beta.csv"
-            )
             assert not bind(certificate, [holding]).refused
-            binding = bind(certificate, [own])
+            binding = bind(certificate, [reader.values(given, K)])
             assert bool(binding.sentence) == accepted
             if accepted:
                 assert "coefficients as computed here" in binding.sentence
@@ -271,15 +262,11 @@ def test_a_proof_holds_for_coefficients_that_another_machine_rounds_otherwise(by
 def test_models_are_compared_with_the_values_of_their_parameters():
     reader = Reader()
     single = np.eye(reader.robot.size)
-    question = Question.from_doubles(reader.robot, reader.feasible, single, reader.delta)
     certificate = proved(reader.robot, single, reader.delta)
-    assert bind(certificate, [HeldStatement(question, "arm.urdf")]).sentence
+    assert bind(certificate, [reader.values(reader.delta, single)]).sentence
     other = reader.delta.copy()
     other[9] = np.nextafter(other[9], 9)
-    moved = HeldStatement(
-        Question.from_doubles(reader.robot, reader.feasible, single, other), "arm.urdf"
-    )
-    assert "value 9 is" in refusal(certificate, moved)
+    assert "value 9 is" in refusal(certificate, reader.values(other, single))
 
 
 SAMPLE, CAMPAIGN = 60, 20_000

@@ -52,15 +52,12 @@ def test_multipliers_that_exceed_doubles_have_the_same_weights():
     _, base, truth, rng = arm(0)
     verdict = feasid.check(infeasible_beta(base, truth, rng), base)
     data, huge = verdict.certificate.data, 10**400
-    larger = {
-        "multipliers": [
-            [rule, [shortest_text(huge * Fraction(x)) for x in triangle]]
-            for rule, triangle in data["multipliers"]
-        ],
-        **{
-            k: [shortest_text(huge * Fraction(x)) for x in data[k]] for k in ("tied", "combination")
-        },
-    }
+
+    def enlarge(texts):
+        return [shortest_text(huge * Fraction(x)) for x in texts]
+
+    larger = {k: enlarge(data[k]) for k in ("tied", "combination")}
+    larger["multipliers"] = [[rule, enlarge(numbers)] for rule, numbers in data["multipliers"]]
     outcome = replace(verdict.outcome, certificate=Certificate(signed({**data, **larger})))
     same = replace(verdict, outcome=outcome)
     assert same.certificate.holds()
@@ -94,16 +91,6 @@ def test_base_parameters_of_an_impossible_robot_are_proved_infeasible(seed):
     assert limit is None or limit["mass"] >= 1e8
     assert ("no body is heavier than 1e+" in verdict.explain()) is (limit is not None)
     assert ("proved only up to 1" in verdict.certificate.verify()) is (limit is not None)
-
-
-def test_a_negative_drive_inertia_is_named():
-    robot, base, truth, _ = arm(5)
-    column = robot.parameter_names.index(("b2", "fv"))
-    delta = truth.copy()
-    delta[column] = -0.1
-    verdict = feasid.check(base.K @ delta, base)
-    assert verdict.feasible is False
-    assert verdict.clash[0] == "fv of b2"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -201,8 +188,6 @@ def test_margins_count():
     beta = base.K @ truth
     assert feasid.check(beta, base, margin=1e-6).feasible is True
     assert feasid.check(beta, base, margin=1e6).feasible is False
-    with pytest.raises(InputError, match="margin"):
-        feasid.check(beta, base, margin=-1.0)
 
 
 def test_wrong_input_is_named():

@@ -82,12 +82,11 @@ def test_what_is_no_fleet_is_refused_by_name(case):
 
 
 @pytest.mark.slow
-def test_the_command_line_fits_a_folder_of_robots(case, tmp_path, monkeypatch, capsys):
+def test_the_command_line_fits_a_folder_of_robots(case, here, capsys):
     kind, _, logs, _ = case
-    monkeypatch.chdir(tmp_path)
     feasid.write(kind.robot, "arm.urdf")
     for name, log in logs.items():
-        folder = tmp_path / "robots" / name
+        folder = here / "robots" / name
         folder.mkdir(parents=True)
         np.savez(folder / "log.npz", **log_frame(joints=kind.robot.joints, **log))
     arguments = ["fleet", "robots", "--robot", "arm.urdf", "--report", "fleet.html"]

@@ -64,15 +64,10 @@ BOMB = (
 )
 SYSTEM = '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><robot name="&x;"/>'
 PARAMETER = '<!DOCTYPE r SYSTEM "http://localhost:9/x.dtd"><robot name="x"/>'
-CHAIN = (
-    "<robot name='c'>"
-    + "".join(f'<link name="l{k}"/>' for k in range(3001))
-    + "".join(
-        f'<joint name="j{k}" type="revolute"><parent link="l{k}"/><child link="l{k + 1}"/></joint>'
-        for k in range(3000)
-    )
-    + "</robot>"
-)
+JOINT = '<joint name="j{0}" type="revolute"><parent link="l{0}"/><child link="l{1}"/></joint>'
+LINKS = "".join(f'<link name="l{k}"/>' for k in range(3001))
+JOINTS = "".join(JOINT.format(k, k + 1) for k in range(3000))
+CHAIN = f"<robot name='c'>{LINKS}{JOINTS}</robot>"
 SDF_CHAIN = deep_frames(3000)
 ATTRIBUTES = " ".join(f'a{k}=""' for k in range(150_000))
 MASS = '<mass value="1.25"/>'

@@ -100,9 +100,8 @@ def test_a_joint_of_six_axes_with_one_free_and_a_mass_by_shapes(tmp_path, free):
     """A box of .2 x .4 x .6 m: mass, centre and moments by the textbook."""
     axes = [f"{kind}{axis}" for kind in ("trans", "rot") for axis in "XYZ" if kind + axis != free]
     schemas = ", ".join(f'"PhysicsLimitAPI:{axis}"' for axis in axes)
-    locks = "\n".join(
-        f"float limit:{axis}:physics:low = 1\nfloat limit:{axis}:physics:high = -1" for axis in axes
-    )
+    lock = "float limit:{0}:physics:low = 1\nfloat limit:{0}:physics:high = -1"
+    locks = "\n".join(map(lock.format, axes))
     density = float(np.random.default_rng().integers(100, 900))
     path = tmp_path / "six.usda"
     path.write_text(LAYER % (density, schemas, locks))

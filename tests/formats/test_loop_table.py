@@ -24,18 +24,12 @@ PARTS = [
     JOINT.format("end", "rocker", "tip", 0.3, "fixed"),
 ]
 FOUR_BAR = f"<robot name='four-bar'>{''.join(PARTS)}</robot>"
+GROUND = {"name": "ground", "first": "tip", "second": "base"}
+GROUND |= {"first_position": [0, 0, 0], "second_position": [0.4, 0, 0]}
 TABLE = {
     "format": "feasid loops",
     "version": 1,
-    "loops": [
-        {
-            "name": "ground",
-            "first": "tip",
-            "second": "base",
-            "first_position": [0, 0, 0],
-            "second_position": [0.4, 0, 0],
-        }
-    ],
+    "loops": [GROUND],
     "active": ["motor"],
     "configuration": {"motor": -1.2, "elbow": 0.8, "knee": 1.4},
 }
@@ -96,7 +90,7 @@ def test_what_is_written_has_its_table_beside_it(tmp_path):
 
 
 def loop(**changes):
-    return {**TABLE, "loops": [{**TABLE["loops"][0], **changes}]}
+    return {**TABLE, "loops": [GROUND | changes]}
 
 
 @pytest.mark.parametrize(

@@ -89,11 +89,10 @@ def test_dashes_in_a_comment_are_read_as_other_programs_read_them(comment, tmp_p
     (note,) = (n for n in robot.source.notes if "a comment holds '--'" in n)
     assert re.search(r"arm.urdf:[23]: ", note)
     heavier = robot.with_values(2 * robot.values)
-    feasid.write(heavier, tmp_path / "heavier.urdf")
-    assert f"<!--{comment}-->" in (tmp_path / "heavier.urdf").read_text()
-    np.testing.assert_array_equal(
-        feasid.load_robot(tmp_path / "heavier.urdf").values, heavier.values
-    )
+    written = tmp_path / "heavier.urdf"
+    feasid.write(heavier, written)
+    assert f"<!--{comment}-->" in written.read_text()
+    np.testing.assert_array_equal(feasid.load_robot(written).values, heavier.values)
     with pytest.raises(DescriptionError, match="not well-formed"):
         feasid.load_robot(text.replace("</robot>", ""))
     inside = SDF_HINGE.replace("<effort>", f"<effort><!--{comment}-->") % (1, 2)
@@ -275,9 +274,8 @@ def test_roll_pitch_and_yaw_give_the_rotation_back(angles, pitch):
     ],
 )
 def test_geoms_that_are_none(geom, message):
-    text = (
-        f"""<mujoco><worldbody><body name="b"><joint/><geom {geom}/></body></worldbody></mujoco>"""
-    )
+    body = f'<body name="b"><joint/><geom {geom}/></body>'
+    text = f"<mujoco><worldbody>{body}</worldbody></mujoco>"
     with pytest.raises(DescriptionError, match=f"body 'b': {re.escape(message)}"):
         feasid.load_robot(text)
 

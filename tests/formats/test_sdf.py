@@ -80,9 +80,8 @@ def test_joint_positions_are_those_of_mjcf():
 def test_what_the_file_says_besides_is_noted():
     text = LOCAL.replace("</model>", '<plugin name="p" filename="x"/></model>')
     notes = load_robot(text).source.notes
-    assert any(
-        "link 'wheel' states no mass, ixx, iyy, izz: SDF's defaults, 1 kg and" in n for n in notes
-    )
+    words = "link 'wheel' states no mass, ixx, iyy, izz: SDF's defaults, 1 kg and"
+    assert any(words in n for n in notes)
     assert any("not attached to the world: root link 'base' is held" in n for n in notes)
     assert any("<plugin> ('p')" in n for n in notes)
     assert load_robot(text, floating=True).dof == load_robot(text).dof + 6
@@ -117,14 +116,10 @@ def test_mimic_joints_follow():
 
 def test_one_of_several_models_and_models_inside_a_model(tmp_path):
     shoulder = joint("shoulder", "revolute", "base", "upper", axis("0 1 0", TERMS))
-    pose, weld = (
-        f'<pose relative_to="base">0 0 0.1 {TURN}</pose>',
-        joint("w", "fixed", "world", "base"),
-    )
+    pose = f'<pose relative_to="base">0 0 0.1 {TURN}</pose>'
+    end = f"</model>{joint('w', 'fixed', 'world', 'base')}</model>"
     hand = f'{shoulder.replace(">upper<", ">hand::upper<")}<model name="hand">{pose}'
-    flat = (
-        LOCAL.replace(shoulder, "").replace(pose, "").replace("</model>", f"</model>{weld}</model>")
-    )
+    flat = LOCAL.replace(shoulder, "").replace(pose, "").replace("</model>", end)
     head, tail = flat.replace(link("base"), link("base") + hand).split("<model", 1)
     left = tail.replace('"arm"', '"left"', 1).replace("1.25", "9.25").replace("</sdf>", "")
     both = f'{head}<world name="w"><model{left}<model{tail[:-7]}</world></sdf>'
@@ -259,9 +254,8 @@ def test_a_spring_and_a_gear_are_kept():
     )
     robot = load_robot(text)
     (drive,) = robot.drives
-    assert dict(zip(drive.symbols, drive.values, strict=True)) == pytest.approx(
-        {"Ia": 1.0, "fv": 0.7, "fc": 0.2, "k": 3.0}
-    )
+    values = dict(zip(drive.symbols, drive.values, strict=True))
+    assert values == pytest.approx({"Ia": 1.0, "fv": 0.7, "fc": 0.2, "k": 3.0})
     assert drive.rest == 0.1
     assert own_text(robot) == text.strip().encode()
     doubled = replace(robot, drives=(replace(drive, values=2 * drive.values),))
@@ -304,11 +298,10 @@ def shapes_by_mujoco(text):
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     kinds = [mujoco.mjtGeom(t).name[7:].lower() for t in model.geom_type]
+    geoms = zip(kinds, model.geom_size, data.geom_xpos, data.geom_xmat, strict=True)
     shapes = {
         (kind, *np.round([*size[: SIZES[kind]], *place, *turn], 9) + 0.0)
-        for kind, size, place, turn in zip(
-            kinds, model.geom_size, data.geom_xpos, data.geom_xmat, strict=True
-        )
+        for kind, size, place, turn in geoms
     }
     return shapes, {model.body(i).name: data.xpos[i] for i in range(1, model.nbody)}
 
@@ -320,10 +313,8 @@ def shapes_of_sdf(root):
     places, shapes = {"__model__": (np.eye(3), np.zeros(3))}, set()
 
     def compose(base, pose):
-        six = np.array(pose.text.split(), float)
-        return base[0] @ Rotation.from_euler("xyz", six[3:]).as_matrix(), base[0] @ six[:3] + base[
-            1
-        ]
+        (turn, place), six = base, np.array(pose.text.split(), float)
+        return turn @ Rotation.from_euler("xyz", six[3:]).as_matrix(), turn @ six[:3] + place
 
     for element in root.find("model"):
         pose = element.find("pose")
@@ -334,9 +325,8 @@ def shapes_of_sdf(root):
             turn, place = compose(places[element.get("name")], drawing.find("pose"))
             (shape,) = drawing.find("geometry")
             size = np.array(" ".join(x.text for x in shape).split(), float)
-            size[1 if shape.tag in ("capsule", "cylinder") else 0 :] /= (
-                1 if shape.tag in ("sphere", "ellipsoid") else 2
-            )
+            lengths = {"box": slice(None), "capsule": slice(1, None), "cylinder": slice(1, None)}
+            size[lengths.get(shape.tag, slice(0))] /= 2
             shapes.add((shape.tag, *np.round([*size, *place, *turn.ravel()], 9) + 0.0))
     return shapes, {name: place for name, (_, place) in places.items()}
 
@@ -354,9 +344,8 @@ def test_shapes_and_fixed_links_of_another_format_stay_where_they_are(text, seed
     for name, place in bodies.items():
         np.testing.assert_allclose(places[name], place, atol=1e-12)
     assert written.left_out == ""
-    assert {c.text for c in root.iter("diffuse")} == (
-        {"1.0 0.0 0.0 0.5"} if text[1] == "?" else set()
-    )
+    colours = {"1.0 0.0 0.0 0.5"} if text[1] == "?" else set()
+    assert {c.text for c in root.iter("diffuse")} == colours
     assert not [*root.iterfind(".//collision/material")]  # Drake rejects these
     assert "SDF's defaults" not in str(load_robot(path).source.notes)
 

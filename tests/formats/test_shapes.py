@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from robots import example_urdfs
+from arms import panda, ur5
 
 import feasid
 from feasid.robot.formats.registry import collision_shapes
@@ -79,10 +79,8 @@ def test_an_sdf_file_has_its_shapes_where_a_urdf_has_them(tmp_path):
     }  # fmt: skip
     pose = "<pose>0.1 0.2 -0.3 0.3 -0.7 1.1</pose>"
     inertia = "<mass>1</mass><inertia><ixx>1</ixx><iyy>1</iyy><izz>1</izz></inertia>"
-    solid = "".join(
-        f"<collision name='{k}'>{pose}<geometry><{k}>{v}</{k}></geometry></collision>"
-        for k, v in sdf.items()
-    )
+    one = f"<collision name='{{0}}'>{pose}<geometry><{{0}}>{{1}}</{{0}}></geometry></collision>"
+    solid = "".join(one.format(*item) for item in sdf.items())
     bad = "<collision name='bad'><geometry><box><size>1 2</size></box></geometry></collision>"
     path = tmp_path / "one.sdf"
     path.write_text(
@@ -96,23 +94,19 @@ def test_an_sdf_file_has_its_shapes_where_a_urdf_has_them(tmp_path):
         wanted = primitive_shape(kind, size, from_rpy([0.3, -0.7, 1.1]), np.array([0.1, 0.2, -0.3]))
         assert shape.kind == kind
         np.testing.assert_allclose(shape.half_extents(), wanted.half_extents(), rtol=ROUNDING)
-        np.testing.assert_allclose(
-            shape.enclosing_capsule()[0], wanted.enclosing_capsule()[0], rtol=ROUNDING
-        )
+        (start, *_), (wanted_start, *_) = shape.enclosing_capsule(), wanted.enclosing_capsule()
+        np.testing.assert_allclose(start, wanted_start, rtol=ROUNDING)
         assert shape.volume == pytest.approx(wanted.volume)
 
 
 def test_panda_is_made_of_capsules():
-    path = next(p for p in example_urdfs() if p.stem == "panda_collision")
-    fingers = {f"panda_finger_joint{k}": 0.0 for k in (1, 2)}
-    shapes = collision_shapes(feasid.load_robot(path, lock=fingers))
+    shapes = collision_shapes(panda())
     assert {"panda_link0", "panda_link5", "panda_hand"} <= set(shapes)
     assert all(shape is not None for each in shapes.values() for shape in each)
 
 
 def test_meshes_are_unknown():
-    path = next(p for p in example_urdfs() if p.stem == "ur5_robot")
-    assert collision_shapes(feasid.load_robot(path))["forearm_link"] == [None]
+    assert collision_shapes(ur5())["forearm_link"] == [None]
 
 
 def test_mjcf_geoms_that_only_show_do_not_collide():

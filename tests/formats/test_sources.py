@@ -6,8 +6,9 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
+from arms import path_of
 from mjcf_files import TREE
-from robots import ARM, example_urdfs
+from robots import ARM
 
 import feasid
 from feasid import inverse_dynamics, load_robot
@@ -26,7 +27,7 @@ RTOL = 1e-10
 @pytest.mark.parametrize("floating", [False, True])
 def test_a_pinocchio_model_has_pinocchios_inverse_dynamics(name, floating):
     pin = pytest.importorskip("pinocchio")
-    path = next(p for p in example_urdfs() if p.stem == name)
+    path = path_of(name)
     root = (pin.JointModelFreeFlyer(),) if floating else ()
     model = pin.buildModelFromUrdf(str(path), *root)
     model.armature = np.linspace(0.1, 0.2, model.nv) * ([0] * 6 + [1] * (model.nv - 6))
@@ -93,9 +94,8 @@ def test_an_mjspec_is_compiled_and_written_back(tmp_path):
     spec = mujoco.MjSpec.from_string(TREE)
     robot = load_robot(spec)
     assert robot.joints == load_robot(TREE).joints
-    np.testing.assert_allclose(
-        robot.values, load_robot(mujoco.MjModel.from_xml_string(TREE)).values, rtol=1e-12
-    )
+    compiled = load_robot(mujoco.MjModel.from_xml_string(TREE))
+    np.testing.assert_allclose(robot.values, compiled.values, rtol=1e-12)
     if hasattr(spec, "modelname"):
         assert robot.source.format == "mjcf"
 

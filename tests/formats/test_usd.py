@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from arms import FINGERS
 from logs import arm_parameters, simulate
 from mjcf_files import TREE
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
@@ -103,14 +104,13 @@ def stage_of_urdf(path, *, length=1.0, mass=1.0, up="Z", fixed=True):
         made.CreateLocalRot1Attr(quatf(flip))
     if fixed:
         base = next(x.get("name") for x in tree.findall("link") if x.get("name") not in children)
-        UsdPhysics.FixedJoint.Define(stage, "/robot/world").CreateBody1Rel().SetTargets(
-            [f"/robot/{base}"]
-        )
+        weld = UsdPhysics.FixedJoint.Define(stage, "/robot/world")
+        weld.CreateBody1Rel().SetTargets([f"/robot/{base}"])
     return stage
 
 
 def locks(name):
-    return {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0} if name == "panda" else {}
+    return FINGERS if name == "panda" else {}
 
 
 def body_tree(path):
@@ -143,9 +143,8 @@ def test_a_robot_from_usd_is_that_of_its_urdf(tmp_path, name, length, mass, suff
         np.testing.assert_allclose(body.rotation, same.rotation, atol=1e-6)
         np.testing.assert_allclose(body.position, same.position, atol=1e-6)
         np.testing.assert_allclose(body.motion, same.motion, atol=1e-6)
-        np.testing.assert_allclose(
-            body.inertial, same.inertial, atol=1e-6 * np.abs(same.inertial).max()
-        )
+        size = np.abs(same.inertial).max()
+        np.testing.assert_allclose(body.inertial, same.inertial, atol=1e-6 * size)
         for end in ("lower", "upper"):
             limit, known = getattr(body.limits, end), getattr(same.limits, end)
             assert limit is known or limit == pytest.approx(known, rel=1e-6)
@@ -174,11 +173,8 @@ def test_a_fit_is_written_into_the_text_and_nothing_else_changes(tmp_path, name)
     plain = [schemas.sub("", t).replace('"PhysicsMassAPI", ', "") for t in (before, after)]
     assert plain[0] == plain[1]
     again = feasid.load_robot(out, lock=locks(name))
-    np.testing.assert_allclose(
-        np.array([b.inertial for b in again.bodies]),
-        np.array([b.inertial for b in fit.robot.bodies]),
-        atol=SIZE * max(np.abs(b.inertial).max() for b in fit.robot.bodies),
-    )
+    found, fitted = (np.array([b.inertial for b in r.bodies]) for r in (again, fit.robot))
+    np.testing.assert_allclose(found, fitted, atol=SIZE * np.abs(fitted).max())
 
 
 def check_masses(robot, path):
@@ -204,9 +200,8 @@ def test_only_masses_change_where_no_joint_term_does(tmp_path):
     lines = re.compile(rf"^\s*\S+ (?:{'|'.join(ATTRIBUTES)}) = .*\n", re.M)
     assert lines.sub("", path.read_text()) == lines.sub("", out.read_text())
     assert path.read_text() != out.read_text()
-    assert sum(b.inertial[9] for b in feasid.load_robot(out, lock=locks("panda")).bodies) == (
-        pytest.approx(20.0, rel=FLOAT)
-    )
+    again = feasid.load_robot(out, lock=locks("panda"))
+    assert sum(b.inertial[9] for b in again.bodies) == pytest.approx(20.0, rel=FLOAT)
 
 
 @pytest.mark.parametrize("suffix", ["usda", "usdc", "usd"])
@@ -231,9 +226,8 @@ def test_a_robot_from_elsewhere_is_written_with_its_joint_terms(tmp_path, suffix
         np.testing.assert_allclose(drive.values, [0.25, 1.5, 2.5], rtol=1e-6)
     q = np.random.default_rng(0).uniform(-1, 1, (5, robot.dof))
     same = feasid.inverse_dynamics(given, q, 0 * q, 0 * q, parameters=values)
-    np.testing.assert_allclose(
-        feasid.inverse_dynamics(robot, q, 0 * q, 0 * q), same, atol=1e-5 * np.abs(same).max()
-    )
+    torque = feasid.inverse_dynamics(robot, q, 0 * q, 0 * q)
+    np.testing.assert_allclose(torque, same, atol=1e-5 * np.abs(same).max())
 
 
 @pytest.mark.parametrize("suffix", ["usda", "sdf"])

@@ -50,15 +50,18 @@ def test_exact_arithmetic_takes_over_where_floating_point_is_in_doubt():
     assert wrong.reason.startswith("joint '1': 3 base parameters in exact arithmetic, 1 in")
 
 
+def blocks_of(robot):
+    """Nullspaces of its joints in floating point and in exact arithmetic, in pairs."""
+    found = base_parameters(robot).coefficients
+    return zip(found.joint_nullspaces, exact_blocks(found.echelon), strict=True)
+
+
 def test_exact_coefficients_equal_those_of_floating_point():
     rng = np.random.default_rng(12)
     checked = 0
     for _ in range(20):
         robot = random_mechanism(rng, kinds="RRRRPPPHSCLF", terms=False).robot()
-        coefficients = base_parameters(robot).coefficients
-        for ours, rational in zip(
-            coefficients.joint_nullspaces, exact_blocks(coefficients.echelon), strict=True
-        ):
+        for ours, rational in blocks_of(robot):
             np.testing.assert_array_equal(ours.dependent, rational.dependent)
             scale = 1 + np.abs(rational.vectors).max(initial=0.0)
             np.testing.assert_allclose(ours.vectors, rational.vectors, atol=1e-12 * scale)
@@ -67,10 +70,7 @@ def test_exact_coefficients_equal_those_of_floating_point():
 
 
 def test_exact_drive_terms_equal_those_of_floating_point():
-    coefficients = base_parameters(wam(drive_inertia=True)).coefficients
-    for ours, rational in zip(
-        coefficients.joint_nullspaces, exact_blocks(coefficients.echelon), strict=True
-    ):
+    for ours, rational in blocks_of(wam(drive_inertia=True)):
         np.testing.assert_allclose(ours.vectors, rational.vectors, atol=1e-13)
 
 

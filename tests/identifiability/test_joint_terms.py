@@ -65,11 +65,8 @@ def test_ripples_of_two_motors_of_one_joint():
 @pytest.mark.parametrize("symbol", SYMBOLS)
 def test_motors_that_move_two_joints(symbol):
     """The last is the first on another gear."""
-    robot = arm(
-        drive("1", symbol, q1=1.0),
-        drive("sum", symbol, q1=1.0, q2=1.0),
-        drive("geared", symbol, q1=-2.0, q2=-2.0),
-    )
+    shared = drive("sum", symbol, q1=1.0, q2=1.0), drive("geared", symbol, q1=-2.0, q2=-2.0)
+    robot = arm(drive("1", symbol, q1=1.0), *shared)
     assert feasid.base_parameters(robot).size == rank(robot)
 
 

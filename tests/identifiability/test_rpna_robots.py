@@ -29,11 +29,9 @@ def loaded(path, floating):
         robot = feasid.load_robot(path, floating=floating).without_joint_terms()
     except FeasidError as error:
         pytest.skip(f"{type(error).__name__}: {error}"[:120])
-    root = pin.JointModelFreeFlyer() if floating else None
+    root = [pin.JointModelFreeFlyer()] if floating else []
     try:
-        model = (
-            pin.buildModelFromUrdf(str(path), root) if root else pin.buildModelFromUrdf(str(path))
-        )
+        model = pin.buildModelFromUrdf(str(path), *root)
     except (ValueError, RuntimeError) as error:
         pytest.skip(f"Pinocchio: {error}"[:120])
     if model.nv != robot.dof:

@@ -4,18 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from robots import example_urdfs, wam
+from arms import ur5
+from robots import wam
 
 import feasid
 from benchmarks.mechanisms import exact_count, random_mechanism
 from feasid.core.errors import FeasidError, RankError
+from feasid.parameters.identifiability import sampling
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.parameters.identifiability.coefficients import Coefficients
-from feasid.parameters.identifiability.sampling import (
-    MAX_HIDDEN_TORQUE,
-    MIN_VISIBLE_RATIO,
-    verify_ranks,
-)
 
 ROUNDING = 1e-12  # what remains of Y - Y Pb K in floating point, relative
 
@@ -30,8 +27,8 @@ def regressor_error(base, samples=30):
 
 def test_check_tells_what_it_found_and_what_it_cost():
     check = base_parameters(wam(drive_inertia=True)).check
-    assert check.residual <= MAX_HIDDEN_TORQUE
-    assert check.weakest >= MIN_VISIBLE_RATIO
+    assert check.residual <= sampling.MAX_HIDDEN_TORQUE
+    assert check.weakest >= sampling.MIN_VISIBLE_RATIO
     assert check.joint in wam().joints
     assert check.unconfirmed == ()
     assert check.seconds > 0
@@ -53,26 +50,20 @@ def test_a_null_vector_that_shows_is_refused(i):
     pair_functionals = int(np.argmax(np.abs(rows).max(axis=0)))
     vectors[pair_functionals, 0] += 1e-6
     wrong = blocks_with(base, i, vectors=vectors)
-    with pytest.raises(
-        RankError, match=f"joint '{i + 1}': directions that should be unidentifiable"
-    ):
-        verify_ranks(c.random_motions, wrong, c.transfers, ())
+    words = f"joint '{i + 1}': directions that should be unidentifiable"
+    with pytest.raises(RankError, match=words):
+        sampling.verify_ranks(c.random_motions, wrong, c.transfers, ())
 
 
 @pytest.mark.parametrize("i", range(1, 7))
 def test_a_combination_too_many_is_refused(i):
     base = base_parameters(wam())
     c, block = base.coefficients, base.coefficients.joint_nullspaces[i]
-    more = blocks_with(
-        base,
-        i,
-        vectors=block.vectors[:, 1:],
-        dependent=block.dependent[1:],
-        noise=block.noise[1:],
-        independent=np.sort(np.r_[block.independent, block.dependent[0]]),
-    )
+    fewer = {"vectors": block.vectors[:, 1:], "dependent": block.dependent[1:]}
+    independent = np.sort(np.r_[block.independent, block.dependent[0]])
+    more = blocks_with(base, i, noise=block.noise[1:], independent=independent, **fewer)
     with pytest.raises(RankError, match=f"joint '{i + 1}': {len(block.independent) + 1} combin"):
-        verify_ranks(c.random_motions, more, c.transfers, ())
+        sampling.verify_ranks(c.random_motions, more, c.transfers, ())
 
 
 def test_wrong_coefficients_are_refused():
@@ -91,15 +82,14 @@ def test_long_chains_are_checked_along_their_whole_length():
     vectors[9] += 1.0  # a mass that only joints far away are asked about
     wrong = blocks_with(base, 25, vectors=vectors)
     with pytest.raises(RankError):
-        verify_ranks(c.random_motions, wrong, c.transfers, ())
+        sampling.verify_ranks(c.random_motions, wrong, c.transfers, ())
 
 
 # -- rest, tiny offsets -----------------------------------------------------------------------
 
 
 def test_ur5_at_rest_without_its_first_two_joints():
-    path = next(p for p in example_urdfs() if p.stem == "ur5_robot")
-    robot = feasid.load_robot(path)
+    robot = ur5()
     assert base_parameters(robot, static=True, measured=robot.joints[2:]).size == 8
 
 

@@ -154,9 +154,8 @@ def test_reductions_are_alike(robot, log, fit):
     assert np.array_equal(alone.beta, again.beta)
 
 
-def test_the_prompt_has_it(log, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    read_arm(tmp_path)
+def test_the_prompt_has_it(log, here, capsys):
+    read_arm(here)
     log.to_csv("log.csv", index=False)
     words = ["fit", "log.csv", "--robot", "arm.urdf", "--json"]
     assert main([*words, "--measured", "slide,wheel_joint"]) == 0

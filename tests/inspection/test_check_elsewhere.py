@@ -9,6 +9,7 @@ from pathlib import Path
 import check_models
 import pytest
 from action import PYTHON, STEPS, install, run_step
+from arms import path_of
 from robots import ARM, example_urdfs
 
 from feasid.cli import main
@@ -21,12 +22,11 @@ ROD = 'izz="0.0001"'
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "good arm.urdf").write_text(ARM)
-    (tmp_path / "models" / "bad.urdf").write_text(ARM.replace(ROD, 'izz="0.1"'))
-    return tmp_path
+def folder(here):
+    (here / "models").mkdir()
+    (here / "models" / "good arm.urdf").write_text(ARM)
+    (here / "models" / "bad.urdf").write_text(ARM.replace(ROD, 'izz="0.1"'))
+    return here
 
 
 def test_the_pre_commit_hook_selects_and_refuses(folder, capsys):
@@ -126,10 +126,8 @@ def test_checking_a_seven_joint_arm_takes_little_work():
 
     Nothing is loaded that a check does not need.
     """
-    (path,) = [p for p in example_urdfs() if p.stem == "z1"]
-    done = subprocess.run(
-        [sys.executable, "-c", COUNTED, str(path)], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", COUNTED, str(path_of("z1"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     status, calls, heavy = map(int, done.stdout.splitlines()[-1].split())
     assert (status, heavy) == (0, 0)
     assert calls < 400_000, calls

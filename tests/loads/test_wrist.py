@@ -115,8 +115,7 @@ def test_joints_that_follow_others_turn_the_sensor():
     assert abs(theirs.mass - LOAD[9]) < SURE * theirs.mass_std
 
 
-def test_the_sensor_at_the_prompt(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_sensor_at_the_prompt(here, capsys):
     arm.write_files()
     robot = feasid.load_robot("arm.urdf")
     log = arm.wrist_log(robot, mass=0.8, centre=(0.01, 0.0, 0.06))

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from arms import path_of
 from floating import FOOT, LEVER, RATE, floating_log, smooth_log
-from robots import example_urdfs
 from scipy.spatial.transform import Rotation
 
 import feasid
@@ -71,9 +71,8 @@ def test_what_is_wrong_is_named():
     refused(r"has the contact foot, but not where .*contacts={'foot': \.\.\.}", contacts={})
     feet = {f"force_FL_{a}": 0.0 for a in "xyz"}
     refused("'FL': 'FL_FOOT'", contacts={}, change=feet)
-    refused(
-        "no moving body or link 'FL_FEET'", InputError, contacts={"foot": ContactSensor("FL_FEET")}
-    )
+    feet = {"foot": ContactSensor("FL_FEET")}
+    refused("no moving body or link 'FL_FEET'", InputError, contacts=feet)
     refused("no column 'gyro_y'", drop=["gyro_y"])
     refused("no column 'base_qw'", drop=["base_qw"])
     refused("no column 'force_foot_z'", drop=["force_foot_z"])
@@ -84,7 +83,7 @@ def test_what_is_wrong_is_named():
 
 def test_a_fit_names_what_is_wrong():
     robot, df, _ = smooth_log()
-    fixed = feasid.load_robot(next(p for p in example_urdfs() if p.stem == "solo12"))
+    fixed = feasid.load_robot(path_of("solo12"))
     imu, contacts = Imu("base_link"), {"foot": FOOT}
     with pytest.raises(LogError, match=r"contains the motion of a base .*is fixed.*floating=True"):
         feasid.fit(df, fixed)
@@ -93,9 +92,8 @@ def test_a_fit_names_what_is_wrong():
         feasid.fit(joints, robot)
     with pytest.raises(InputError, match="an IMU is a mapping of link, rotation, position"):
         feasid.fit(df, robot, imu={"link": "base_link", "place": 3}, contacts=contacts)
-    with pytest.raises(
-        InputError, match="a link's name, a ContactSensor, or a mapping with its body"
-    ):
+    words = "a link's name, a ContactSensor, or a mapping with its body"
+    with pytest.raises(InputError, match=words):
         feasid.fit(df, robot, imu=imu, contacts={"foot": {"position": (0, 0, 0)}})
 
 

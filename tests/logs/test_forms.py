@@ -9,19 +9,7 @@ import pytest
 import scipy.io
 
 import feasid
-from benchmarks.forms import (
-    DEGREE,
-    FEW,
-    FORMS,
-    JOINTS,
-    OTHERS,
-    SAME,
-    TRUE,
-    case,
-    distances,
-    fit_as_advised,
-    table,
-)
+from benchmarks import forms
 from feasid.core.errors import LimitError, LogError
 from feasid.logs.read.matlab import HEADER_BYTES
 from feasid.logs.table import standard_table
@@ -30,31 +18,31 @@ from feasid.logs.units import standard_unit_spelling
 
 @pytest.mark.sampled(0.34)
 @pytest.mark.sampled(0.5)
-@pytest.mark.parametrize("form", FORMS, ids=[f[0] for f in FORMS])
+@pytest.mark.parametrize("form", forms.FORMS, ids=[f[0] for f in forms.FORMS])
 def test_every_form_gives_the_same_fit(tmp_path, form):
-    same, true = distances(*form, tmp_path)
-    assert same < SAME
-    assert true < TRUE
+    same, true = forms.distances(*form, tmp_path)
+    assert same < forms.SAME
+    assert true < forms.TRUE
 
 
 def test_a_unit_of_another_quantity_is_refused():
     with pytest.raises(LogError, match=r"'q_j1' is in 'Nm'.*no known unit of a position"):
-        feasid.fit(table(q="q_{} [Nm]"), case()[0], **FEW)
+        feasid.fit(forms.table(q="q_{} [Nm]"), forms.case()[0], **forms.FEW)
 
 
 def test_an_option_that_contradicts_the_header_is_refused():
-    df = table(q="q_{} [deg]", lengths=(DEGREE, 1, 1))
-    same = feasid.fit(df, case()[0], units={"q": "deg"}, **FEW)
-    np.testing.assert_allclose(same.beta, case()[2].beta, rtol=1e-6)
+    df = forms.table(q="q_{} [deg]", lengths=(forms.DEGREE, 1, 1))
+    same = feasid.fit(df, forms.case()[0], units={"q": "deg"}, **forms.FEW)
+    np.testing.assert_allclose(same.beta, forms.case()[2].beta, rtol=1e-6)
     with pytest.raises(LogError, match=r"header states that 'q' is in 'deg'"):
-        feasid.fit(df, case()[0], units={"q": "rad"}, **FEW)
+        feasid.fit(df, forms.case()[0], units={"q": "rad"}, **forms.FEW)
 
 
 def test_letters_of_a_joint_are_no_unit():
     names = ("arm_A", "arm_m")
     bodies = [feasid.Body("upper", None, joint=names[0]),
               feasid.Body("lower", "upper", position=(0, 0, 0.4), joint=names[1])]  # fmt: skip
-    df = table(joints=names)
+    df = forms.table(joints=names)
     motion = feasid.Recording(df).motion(feasid.Robot(bodies))
     assert not [n for n in motion.notes if n.code in ("currents", "converted")]
 
@@ -63,8 +51,8 @@ def test_lerobot_by_pandas_and_by_pyarrow_give_the_same_rows(tmp_path):
     tables = []
     for name in ("LeRobot 3 by pandas", "LeRobot 3 by pyarrow"):
         (tmp_path / name).mkdir()
-        folder = OTHERS[name](tmp_path / name)
-        tables.append(feasid.Recording(folder).table(case()[0]))
+        folder = forms.OTHERS[name](tmp_path / name)
+        tables.append(feasid.Recording(folder).table(forms.case()[0]))
     pd.testing.assert_frame_equal(*tables)
     assert {"q_j1", "q_j2", "cmd_j1", "tau_j2", "t", "run"} <= {*tables[0].columns}
     assert tables[0]["run"].nunique() == 2
@@ -107,17 +95,19 @@ def test_structures_of_matlab_are_told_with_their_remedy(tmp_path):
 
 
 def test_a_misspelt_column_is_proposed_for_the_name_that_is_looked_for():
-    robot = case()[0]
-    df = table().rename(columns={"q_j2": "qj2", "tau_j2": "tauj2"})
+    robot = forms.case()[0]
+    df = forms.table().rename(columns={"q_j2": "qj2", "tau_j2": "tauj2"})
     with pytest.raises(LogError) as caught:
-        feasid.fit(df, robot, **FEW)
+        feasid.fit(df, robot, **forms.FEW)
     assert "columns={'q_j2': 'qj2', 'tau_j2': 'tauj2'}" in str(caught.value)
-    fit = fit_as_advised(df, robot, False)
-    np.testing.assert_allclose(fit.beta, case()[2].beta, rtol=1e-9)
+    fit = forms.fit_as_advised(df, robot, False)
+    np.testing.assert_allclose(fit.beta, forms.case()[2].beta, rtol=1e-9)
 
 
 def test_indices_in_brackets_are_no_units():
-    df = standard_table(pd.DataFrame({"q[0]": [1.0], "q[1]": [2.0], "tau_J[1]": [3.0]}), JOINTS)
+    df = standard_table(
+        pd.DataFrame({"q[0]": [1.0], "q[1]": [2.0], "tau_J[1]": [3.0]}), forms.JOINTS
+    )
     assert [*df.columns] == ["q[0]", "q[1]", "tau_J[1]"]
 
 

@@ -56,11 +56,7 @@ def repeated(log):
 
 def renamed(log):
     names = {"q": "joint_pos_{}", "dq": "velocity.{}", "tau": "effort[{}]"}
-    words = {
-        f"{x}_{j}": y.format(j)
-        for x, y in names.items()
-        for j in ("shoulder", "slide", "wheel_joint")
-    }
+    words = {f"{x}_{j}": y.format(j) for x, y in names.items() for j in JOINTS}
     return log.rename(columns={**words, "t": "timestamp"}).assign(status=3)
 
 
@@ -69,6 +65,10 @@ def commanded(log):
     held = (np.arange(ROWS) // 7 * 7 + 3).clip(max=ROWS - 1)
     commands = {f"cmd_{j}": log[f"q_{j}"].to_numpy()[held] for j in JOINTS}
     return log.drop(columns=log.filter(regex="^tau_").columns).assign(**commands)
+
+
+def held(log):
+    return log.iloc[np.arange(ROWS) // 3 * 3].assign(t=log["t"].values)
 
 
 CASES = {
@@ -116,16 +116,11 @@ CASES = {
     "padding": (lambda x: pd.concat([x, x.iloc[:5] * np.nan], ignore_index=True), {}),
     "rows twice": (lambda x: x.iloc[np.repeat(range(ROWS), [1, 2] * (ROWS // 2))], {}),
     "times twice": (lambda x: changed(x, "t", lambda t: np.repeat(t[::2], 2)), {"rate": 200}),
-    "held": (lambda x: x.iloc[np.arange(ROWS) // 3 * 3].assign(t=x["t"].values), {}),
-    "held, dropped": (
-        lambda x: x.iloc[np.arange(ROWS) // 3 * 3].assign(t=x["t"].values),
-        {"corrupt": "drop"},
-    ),
+    "held": (held, {}),
+    "held, dropped": (held, {"corrupt": "drop"}),
     "motors": (lambda x: x, {"transmission": [[50, 0, 0], [5, -20, 0], [0, 0, 3]]}),
     "ends": (
-        lambda x: changed(x, "q_", lambda v: v[0], slice(300)).drop(
-            columns=["dq_shoulder", "dq_slide", "dq_wheel_joint"]
-        ),
+        lambda x: changed(x.drop(columns=SPEEDS), "q_", lambda v: v[0], slice(300)),
         {"derivative_cutoff": 12.0, "filtering": "equations", "delay": 0.004},
     ),
 }
@@ -185,11 +180,8 @@ def test_logs_of_floating_robots(imu):
         results[name] |= {k: sizes(getattr(said.motion, k)) for k in ("q", "dq", "ddq")}
     given = {"filtering": "equations", "imu": imu, "contacts": {"foot": FOOT}}
     motion = Recording.from_source(log).motion(robot, **given)
-    results["notes"], results["checks"] = (
-        [*motion.notes],
-        check_columns(
-            Recording.from_source(log), robot, {k: v for k, v in given.items() if v is not None}
-        ),
-    )
+    results["notes"] = [*motion.notes]
+    options = {k: v for k, v in given.items() if v is not None}
+    results["checks"] = check_columns(Recording.from_source(log), robot, options)
     results["runs"] = [[sizes(run.t), sizes(run.tau), sizes(run.ddq)] for run in motion.runs]
     assert_pinned(f"floating-{'pose' if imu is None else 'imu'}", results)

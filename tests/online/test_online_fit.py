@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from arms import panda, ur5
+from arms import short_panda, ur5
 from logs import log_frame
 from pinned import assert_pinned
 from scipy import signal
@@ -23,14 +23,12 @@ ROUNDING = 1e-8
 """Of the largest entry: triangles of hundreds of rows in another order, then a convex optimum."""
 
 
-@cache
 def robot():
-    return panda().without_joint_terms().locked(dict.fromkeys(panda().joints[4:], 0.3))
+    return short_panda()[0]
 
 
-@cache
 def base():
-    return feasid.base_parameters(robot().with_joint_terms(drive_inertia=True))
+    return short_panda()[1]
 
 
 def truth(seed=0):
@@ -340,9 +338,8 @@ def test_a_load_is_told_as_one_with_its_mass_near_the_carriers_centre():
     dq = np.gradient(q, 1 / RATE, axis=0)
     load, last = np.zeros(base().robot.size), base().robot.inertial_columns[-1]
     *_, lx, ly, lz, m = base().robot.values[last]
-    load[last] = feasid.robot.inertia.from_mass_com_inertia(
-        1.5, [lx / m, ly / m + 0.03, lz / m], 0.002 * np.eye(3)
-    )
+    centre = [lx / m, ly / m + 0.03, lz / m]
+    load[last] = feasid.robot.inertia.from_mass_com_inertia(1.5, centre, 0.002 * np.eye(3))
     ddq = np.gradient(dq, 1 / RATE, axis=0)
     more = feasid.inverse_dynamics(base().robot, q, dq, ddq, parameters=load)
     more[:2400] = 0.0

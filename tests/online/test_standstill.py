@@ -11,17 +11,7 @@ import pytest
 
 pytest.importorskip("mujoco")
 
-from benchmarks.online_faults import (
-    EVERY,
-    NOISE,
-    RATE,
-    STEP,
-    WINDOW,
-    Judge,
-    Scenario,
-    bodies,
-    simulate,
-)
+from benchmarks import online_faults
 from feasid.applications.online.online_fit import OnlineFit
 
 SEED = 3
@@ -33,7 +23,7 @@ class Run:
     """Estimates of one run, by time, the online fit in the end, and who knows the truth."""
 
     online: OnlineFit
-    judge: Judge
+    judge: online_faults.Judge
     times: list = field(default_factory=list)
     estimates: list = field(default_factory=list)
 
@@ -47,15 +37,20 @@ class Run:
 
 def run(folder, *phases, joints=True):
     """Phases are (seconds, whether it moves); a stop freezes the arm where it is."""
-    robot, description = bodies(SEED)
-    true = simulate(Scenario(phases, joints=joints), robot, folder, SEED)
-    q = np.round(true.q / STEP) * STEP
-    tau = true.tau + NOISE * np.random.default_rng(0).standard_normal(true.tau.shape)
-    out = Run(OnlineFit(description, RATE, window=WINDOW), Judge(robot))
-    for k in range(0, len(q), EVERY):
-        rows = slice(k, k + EVERY)
+    robot, description = online_faults.bodies(SEED)
+    true = online_faults.simulate(
+        online_faults.Scenario(phases, joints=joints), robot, folder, SEED
+    )
+    q = np.round(true.q / online_faults.STEP) * online_faults.STEP
+    tau = true.tau + online_faults.NOISE * np.random.default_rng(0).standard_normal(true.tau.shape)
+    out = Run(
+        OnlineFit(description, online_faults.RATE, window=online_faults.WINDOW),
+        online_faults.Judge(robot),
+    )
+    for k in range(0, len(q), online_faults.EVERY):
+        rows = slice(k, k + online_faults.EVERY)
         out.online.extend(q[rows], tau[rows], t=true.t[rows])
-        out.times.append((k + EVERY) / RATE)
+        out.times.append((k + online_faults.EVERY) / online_faults.RATE)
         out.estimates.append(out.online.estimate())
     return out
 

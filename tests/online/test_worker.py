@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from arms import panda
+from arms import short_panda
 from logs import waves
 from valkyrie import AdaptiveControl
 
@@ -17,8 +17,7 @@ RATE = 200.0
 WAIT = 30.0
 """Seconds after which a thread that should go on has hung."""
 
-ROBOT = panda().without_joint_terms().locked(dict.fromkeys(panda().joints[4:], 0.3))
-BASE = feasid.base_parameters(ROBOT.with_joint_terms(drive_inertia=True))
+BASE = short_panda()[1]
 
 
 def log(samples, seed=0):
@@ -29,14 +28,13 @@ def log(samples, seed=0):
     truth[model.inertial_columns] *= 1.3
     t = np.arange(samples) / RATE
     rates, shares = 2 * np.pi * rng.uniform(0.1, 0.7, 6), rng.uniform(-0.4, 0.4, (2, 6, model.dof))
-    q, dq, ddq = waves(t, rates, *shares)
-    tau = feasid.inverse_dynamics(model, q, dq, ddq, parameters=truth)
-    truth[model.inertial_columns[-1]] += feasid.robot.inertia.from_mass_com_inertia(
-        3.0, [0.0, 0.0, 0.1], 0.01 * np.eye(3)
-    )
-    loaded = feasid.inverse_dynamics(model, q, dq, ddq, parameters=truth)
+    motion = waves(t, rates, *shares)
+    tau = feasid.inverse_dynamics(model, *motion, parameters=truth)
+    load = feasid.robot.inertia.from_mass_com_inertia(3.0, [0.0, 0.0, 0.1], 0.01 * np.eye(3))
+    truth[model.inertial_columns[-1]] += load
+    loaded = feasid.inverse_dynamics(model, *motion, parameters=truth)
     tau[samples // 2 :] = loaded[samples // 2 :]
-    return q, tau + 0.05 * rng.standard_normal(tau.shape), t
+    return motion[0], tau + 0.05 * rng.standard_normal(tau.shape), t
 
 
 def online(**options):
@@ -240,9 +238,8 @@ def test_a_forked_process_goes_on_or_says_why_not(busy):
             rows = fit.estimate().rows
             status = 0 if rows > 0 and not busy else 2
         except feasid.FeasidError as error:
-            status = (
-                0 if busy and "was forked while the online fit was learning" in str(error) else 3
-            )
+            said = "was forked while the online fit was learning" in str(error)
+            status = 0 if busy and said else 3
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -107,9 +107,8 @@ def test_new_data_are_new_values_of_parameters():
 def test_scs_and_clarabel_agree(seed):
     base, R, rho, _ = noisy(seed, bodies=2)
     feasible = feasible_set(base.robot)
-    one, two = (
-        feasible_least_squares(R, rho, base, feasible, solver=name) for name in ("CLARABEL", "scs")
-    )
+    given = R, rho, base, feasible
+    one, two = (feasible_least_squares(*given, solver=name) for name in ("CLARABEL", "scs"))
     assert {a.solver for a in one.attempts} == {"clarabel"}
     assert {a.solver for a in two.attempts} == {"scs"}
     assert np.sqrt(two.objective) == pytest.approx(np.sqrt(one.objective), rel=WEAK_PULLS)
@@ -341,9 +340,8 @@ def test_an_answer_of_a_program_is_no_further_from_the_optimum_than_its_gap(seed
     program.problem.solve(solver=cp.CLARABEL, ignore_dpp=True)
     for name in ("CLARABEL", "scs"):
         answer = feasid.problems.solve(program, name)
-        np.testing.assert_allclose(
-            base.K @ answer.delta, beta, rtol=0, atol=LARGE * abs(beta).max()
-        )
+        reached, size = base.K @ answer.delta, abs(beta).max()
+        np.testing.assert_allclose(reached, beta, rtol=0, atol=LARGE * size)
         assert answer.margin == pytest.approx(min(1.0, *p.scale.margins(p.feasible, answer.delta)))
         assert program.problem.value - SOLVED < answer.margin + answer.gap
         assert answer.gap < 1e-5

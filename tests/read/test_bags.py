@@ -169,15 +169,14 @@ def test_the_topic_that_holds_the_robots_joints_is_read(robot, log, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_topic_at_the_prompt_is_chosen_in_its_spelling(robot, log, tmp_path, capsys, monkeypatch):
-    read_arm(tmp_path)
-    monkeypatch.chdir(tmp_path)
+def test_a_topic_at_the_prompt_is_chosen_in_its_spelling(robot, log, here, capsys):
+    read_arm(here)
     short = log.iloc[:1500]
-    two_topics(tmp_path / "bag", robot, short, "/left", "/right", batches(short, robot.joints))
+    two_topics(here / "bag", robot, short, "/left", "/right", batches(short, robot.joints))
     order = ["--robot", "arm.urdf", "--diagnose", "no"]
     assert main(["fit", "bag", *order]) == 2
     said = capsys.readouterr().err
-    assert "choose one with --topic: /left" in said
+    assert "choose one, such as --topic /left" in said
     assert "topic=" not in said
     assert main(["fit", "bag", *order, "--topic", "/left"]) == 0
     assert main(["diagnose", "bag", *order[:2], "--topic", "/left"]) in (0, 1)

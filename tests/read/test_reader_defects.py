@@ -12,8 +12,7 @@ from logs import arm_log, write_log
 from robots import ARM
 
 import feasid
-from feasid.core.arrays import DamagedError, read_array
-from feasid.core.errors import FeasidError, LimitError, LogError
+from feasid.core.errors import LimitError, LogError
 from feasid.logs.frame import prepare
 from feasid.logs.read.formats import read_log
 
@@ -122,6 +121,13 @@ with open("/proc/self/status") as file:
 """
 
 
+def read_in_a_process(path):
+    """What is said of a file, and the megabytes that reading it took."""
+    done = subprocess.run([sys.executable, "-c", READ, path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(
     ("kind", "answer"),
@@ -140,10 +146,7 @@ def test_small_parquet_files_cost_little(tmp_path, kind, answer):
     path = tmp_path / "small.parquet"
     pq.write_table(table, path)
     assert path.stat().st_size < 2**20
-    done = subprocess.run(
-        [sys.executable, "-c", READ, path], capture_output=True, text=True, check=True
-    )
-    said, peak = done.stdout.split()
+    said, peak = read_in_a_process(path)
     assert said == answer
     assert int(peak) < MEGABYTES
 
@@ -152,9 +155,7 @@ def test_statistics_that_lie_do_not_end_the_process():
     """Arrow throws where nobody can catch it when a column of this file is asked for its size."""
     pytest.importorskip("pyarrow")
     path = Path(__file__).parents[1] / "data" / "statistics_that_lie.parquet"
-    done = subprocess.run([sys.executable, "-c", READ, path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[0] in ("LogError", "200")
+    assert read_in_a_process(path)[0] in ("LogError", "200")
 
 
 def test_only_numbers_and_texts_of_parquet_are_read(tmp_path, case):
@@ -167,36 +168,6 @@ def test_only_numbers_and_texts_of_parquet_are_read(tmp_path, case):
     assert df["run"].tolist() == ["a", "b"]
     with pytest.raises(LimitError, match="limit of 20"):
         read_log(tmp_path / "a.parquet", max_bytes=20)
-
-
-# -- NumPy archives -------------------------------------------------------------------------------
-
-
-def npy(array):
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize("array", [
-    np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-    np.arange(6).astype(">i4"), np.array(3.5), np.zeros((0, 3)), np.array(["a", "bc"]),
-    np.array([True, False]), np.array(["2026-01-01"], dtype="M8[ns]"),
-])  # fmt: skip
-def test_headers_are_matched_and_never_evaluated(array):
-    read = read_array(npy(array))
-    assert read.dtype == array.dtype
-    np.testing.assert_array_equal(read, array)
-    assert read.flags["F_CONTIGUOUS"] == array.flags["F_CONTIGUOUS"]
-
-
-@pytest.mark.parametrize(("old", "new"), [
-    (b"(2, 3)", b"(9**9,"), (b"(2, 3)", b"(99999999999,)"), (b"'<f8'", b"'|O8'"),
-    (b"'<f8'", b"'<f9'"), (b"'<f8'", b"'f8,f8'"), (b"\x93", b"\x92"),
-])  # fmt: skip
-def test_headers_that_lie_take_no_memory(old, new):
-    with pytest.raises((DamagedError, FeasidError)):
-        read_array(npy(np.arange(6.0).reshape(2, 3)).replace(old, new, 1))
 
 
 def test_a_column_of_the_other_byte_order_is_proposed_as_time_too(case, tmp_path):

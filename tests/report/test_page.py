@@ -157,16 +157,15 @@ def test_without_the_extra_the_command_is_named(fit, monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_two_saved_fits_stand_side_by_side(fit, folder, monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_two_saved_fits_stand_side_by_side(fit, folder, here, capsys):
     model = str(folder / "arm.feasid")
     assert main(["report", model]) == 0
-    assert (tmp_path / "report.html").read_text().count("<svg") == ROBOTS
-    fit.logs[0].frame.to_csv(tmp_path / "log.csv", index=False)
+    assert (here / "report.html").read_text().count("<svg") == ROBOTS
+    fit.logs[0].frame.to_csv(here / "log.csv", index=False)
     assert main(["report", model, "--log", "log.csv", "--overwrite"]) == 0
-    assert (tmp_path / "report.html").read_text().count("<svg") == fit.robot.dof + ROBOTS
+    assert (here / "report.html").read_text().count("<svg") == fit.robot.dof + ROBOTS
     assert main(["report", model, model, "--out", "two.html"]) == 0
-    text = (tmp_path / "two.html").read_text()
+    text = (here / "two.html").read_text()
     assert text.count("Physically consistent?") == 2
     assert text.count("<script") == 1
     assert main(["report", model, model, model]) == 2
@@ -187,10 +186,9 @@ def test_damaged_reports_are_refused(contents, tmp_path, damage):
 
 
 @pytest.mark.slow
-def test_two_tests_at_the_prompt_are_both_in_the_report(logs, tmp_path, monkeypatch, capsys):
+def test_two_tests_at_the_prompt_are_both_in_the_report(logs, here, capsys):
     log = logs[0]
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm.urdf").write_text(ARM)
+    (here / "arm.urdf").write_text(ARM)
     frame = log.rename(columns=lambda c: "_".join([c.split("_")[0], "slide"]) if "<" in c else c)
     for name, part in (("log", frame[:1000]), ("one", frame[1000:1500]), ("two", frame[1500:])):
         part.to_csv(f"{name}.csv", index=False)
@@ -199,7 +197,7 @@ def test_two_tests_at_the_prompt_are_both_in_the_report(logs, tmp_path, monkeypa
     assert main([*words, "--report", "page.html", "--certificate", "page.json"]) == 2
     assert "same file" in capsys.readouterr().err
     assert main([*words, "--report", "page.html"]) == 0
-    text = (tmp_path / "page.html").read_text()
+    text = (here / "page.html").read_text()
     assert "one.csv" in text
     assert "two.csv" in text
     assert "feasid fit log.csv --robot arm.urdf" in text

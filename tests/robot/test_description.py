@@ -73,10 +73,8 @@ def test_not_all_joints_can_be_held():
 
 def test_limits_in_either_order_and_of_one_side():
     given = [(2.0, -1.0), (None, 0.5), (-0.5, None), (None, None)]
-    bodies = [
-        Body(f"b{k}", None, limits=Limits(lower=low, upper=high))
-        for k, (low, high) in enumerate(given)
-    ]
+    limits = (Limits(lower=low, upper=high) for low, high in given)
+    bodies = [Body(f"b{k}", None, limits=both) for k, both in enumerate(limits)]
     found = feasid.Robot(tuple(bodies)).position_limits[:, :, 0]
     inf = np.inf
     np.testing.assert_array_equal(found, [[-1.0, -inf, -0.5, -inf], [2.0, 0.5, inf, inf]])

@@ -260,9 +260,8 @@ def test_servos_that_do_more_are_named_or_refused(name, tmp_path):
         np.testing.assert_allclose(shares, SERVOS[name].carried, atol=SHARE_TOLERANCE)
     if name == "zeros":
         assert fit.calibration.correction.values_by_joint("zero")
-    assert (
-        world.rollout_error(fitted_servo_robot(world, fit)) < world.rollout_error(world.nominal) / 5
-    )
+    error = world.rollout_error(fitted_servo_robot(world, fit))
+    assert error < world.rollout_error(world.nominal) / 5
 
 
 SHORT = 15.0
@@ -293,9 +292,8 @@ def test_one_further_thing_that_a_servo_does_is_found(name):
         found = np.array(servo.limit)
         kept = np.isfinite(found)
         assert kept.tolist() == [False, False, True]
-        np.testing.assert_allclose(
-            found[kept] / factor, world.truth.limit[kept], rtol=TERM_TOLERANCE
-        )
+        limit = world.truth.limit[kept]
+        np.testing.assert_allclose(found[kept] / factor, limit, rtol=TERM_TOLERANCE)
         assert f"that the log shows: {joints[2]} {found[2]:.3g} N m or N;" in said["servo-limit"]
         assert dict(servo.terms or {}) == {}
         assert not servo.has_only_gain_and_damping
@@ -429,16 +427,14 @@ def test_files_keep_their_own_actuators(tmp_path, own):
         assert model.actuator_forcerange[0, 1] == (limit if np.isfinite(limit) else 0.0)
 
 
-def test_the_prompt_fits_servos(world, fit, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "leg.urdf").write_text(to_text(world.described))
+def test_the_prompt_fits_servos(world, fit, here, capsys):
+    (here / "leg.urdf").write_text(to_text(world.described))
     world.log.to_csv("log.csv", index=False)
     words = ["--command", "position", "--servo-terms", "none", "--diagnose", "no"]
     assert main(["fit", "log.csv", "--robot", "leg.urdf", "--verbose", *words]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith(
-        "positions and commands determine gains and parameters up to one factor"
-    )
+    start = "positions and commands determine gains and parameters up to one factor"
+    assert printed.startswith(start)
     assert "(4) fit with --moments '[[" in printed
     assert "known up to one common factor" in printed
     assert f"{1e3 * fit.servo.delay:.2f}" in printed
