@@ -157,9 +157,8 @@ def test_columns_show_what_the_page_says(sensors, kinds):
 
 
 def test_a_torque_sensor_has_an_equation_and_an_offset_of_its_own(sensors, springs):
-    arm, robot, log, other, fit = sensors
+    arm, robot, log, _, fit = sensors
     assert (stiffness(fit)[1] < stiffness(springs[-1])[1]).all()
-    assert fit.errors(other)["j1_sensor"] < 0.02
     wrong = log.assign(sensor_j1=1.1 * log["sensor_j1"] + 0.5)
     scaled = feasid.fit(wrong, robot, elastic=robot.joints)
     (gain,) = (e for e in scaled.calibration.confirmed if e.at.kind == "gain")
@@ -171,8 +170,7 @@ def test_a_torque_sensor_has_an_equation_and_an_offset_of_its_own(sensors, sprin
 
 def test_a_sensor_is_left_out_of_what_moves(sensors, tmp_path):
     *_, other, fit = sensors
-    path = tmp_path / "fitted.xml"
-    fit.write(path)
+    path = fit.write(tmp_path / "fitted.xml").written.path
     joints = feasid.load_robot(path).joints
     assert joints == fit.robot.without_torque_sensors().joints == (*fit.actuators().index,)
     errors = fit.verify(path, "mujoco", log=other)
