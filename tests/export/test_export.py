@@ -311,6 +311,14 @@ def test_a_format_that_cannot_be_told_and_a_client_that_is_not_there(fitted, tmp
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("client", ["pinocchio", "mujoco"])
+def test_a_file_of_another_robot_is_not_replayed(fitted, tmp_path, client):
+    (tmp_path / "other.urdf").write_text(ARM.replace("shoulder", "hip"))
+    with pytest.raises(InputError, match="finds no joint 'shoulder'") as caught:
+        fitted.verify(tmp_path / "other.urdf", client)
+    assert caught.value.joint == "shoulder"
+
+
 # -- a MuJoCo arm with armature and friction -----------------------------------------------------
 
 MUJOCO_ARM = """<mujoco model="arm"><compiler angle="radian"/>

@@ -14,7 +14,7 @@ a joint's terms, so that the inner products of a few signals per joint give ever
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -176,6 +176,17 @@ def client_errors(
     return pd.DataFrame({"fit": error, client: replay}, index=index)
 
 
+def require_joints(names: Container[str], robot: Robot, path: str, client: str) -> None:
+    """Raise InputError: a client finds not all of the robot's joints in a file."""
+    if lost := [joint for joint in robot.joints if joint not in names]:
+        raise InputError(
+            f"{client} finds no joint {lost[0]!r} in {path}: it is a file of another robot, or has "
+            "what this client does not read",
+            path=path,
+            joint=lost[0],
+        )
+
+
 class Pinocchio:
     """Torques by ``pinocchio.rnea``, the model's damping, friction and armature added."""
 
@@ -200,6 +211,7 @@ class Pinocchio:
         self.q0 = pinocchio.neutral(self.model)
         for joint in set(self.model.names).intersection(held):
             self._set_position(self.q0, joint, float(held[joint]))
+        require_joints(self.model.names, robot, path, "Pinocchio")
         places = map(self.model.getJointId, robot.joints)
         self.rows = [self.model.joints[k].idx_v for k in places]
 
@@ -255,6 +267,7 @@ class MuJoCo:
         names = {model.joint(j).name for j in range(model.njnt)}
         for joint in names.intersection(held):
             self.data.qpos[model.joint(joint).qposadr[0]] = float(held[joint])
+        require_joints(names, robot, path, "MuJoCo")
         joints = [model.joint(joint) for joint in robot.joints]
         self.places = [int(j.qposadr[0]) for j in joints]
         self.rows = [int(j.dofadr[0]) for j in joints]
