@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from feasid.identification.estimation.noise import Delay, find_delay
 from feasid.identification.estimation.priors import COVARIANCE_WEIGHT
 from feasid.identification.fitted import FittedModel
 from feasid.identification.prediction import compare_sources
-from feasid.identification.regression.parallel import LogTask
 from feasid.identification.regression.reduce import (
     Log,
     independent_columns,
@@ -42,7 +41,6 @@ from feasid.identification.regression.rows import RunRows
 from feasid.identification.regression.triangle import Reduced
 from feasid.identification.request import FitRequest
 from feasid.logs.floating import robot_floats
-from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording, read_motions
 from feasid.logs.temperature import join_temperature_notes
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
@@ -103,6 +101,7 @@ standard errors, has a load that the description lacks, or lacks one."""
 def _load_notes(fitted: FittedModel) -> list[Note]:
     """A last body that is much heavier or lighter than described."""
     robot, estimate = fitted.description, fitted.estimate
+    # The last body carries the tool, whose load changes most often.
     column = int(robot.inertial_columns[-1][9])
     described = float(robot.values[column])
     if robot_floats(robot) or estimate.covariance is None or not described > 0:
@@ -151,11 +150,11 @@ class _Answer:
         about_rows = solved.reduced.notes
         if request.options["calibration"] is None:
             about_rows = join_temperature_notes(about_rows, searched=False)
-        own = [*solved.delay.notes(solved.reduced.period), *solved.notes, *about_rows]
+        about_rows = [*solved.delay.notes(solved.reduced.period), *solved.notes, *about_rows]
         about_model = [*([] if servo is None else servo.notes), *solved.estimate.notes]
         about_model += solved.estimator.weighed_notes(solved.equations, solved.estimate)
         about_log = [*self.calibration.notes, *request.check_logs()]
-        return [*about_model, *request.notes, *about_log, *self.notes, *own]
+        return [*about_model, *request.notes, *about_log, *self.notes, *about_rows]
 
 
 def _identify(request: FitRequest) -> _Answer:
@@ -187,6 +186,7 @@ def _identify_reduced(request: FitRequest) -> _Answer:
         robot = with_terms(plain.robot, terms, np.asarray(wide.robot.load_model))
         narrow = base_parameters(robot, measured=request.options["measured"])
         solved = _solve(request, narrow, restrict_terms(aligned, wide.robot, narrow), delay)
+        # A term that leaves takes friction with it, so that the others are judged anew.
         fewer = without_restless(terms, robot, solved.estimate.delta, selection.usual)
         if fewer == terms:
             notes, selection = selection.notes_of_terms(terms), selection.drop_rejected((), terms)
@@ -252,33 +252,26 @@ def _reweigh(
     robot, columns = estimator.base.robot, independent_columns(estimator.base)
     options = request.options
     if options["measured"] is not None:
-        rest = ", ".join(j for j in robot.joints if j not in options["measured"])
+        lacking = ", ".join(j for j in robot.joints if j not in options["measured"])
         raise InputError(
             "robust needs the torques of all joints"
-            + (f", and the log is without (measured) that of {rest}" if rest else "")
+            + (f", and the log is without (measured) that of {lacking}" if lacking else "")
             + ": leave it out, or measured",
             option="measured",
         )
-    prepared = [_correct_motions(task, robot, correction) for task in request.tasks]
-    blocks = [
-        block
-        for motions in prepared
-        for block in robust.reduce_blocks(motions, robot, columns, options["block"])
-    ]
-    kind = options["robust"]
+    blocks, kind = list[robust.TimeBlock](), options["robust"]
+    for task in request.tasks:
+        if isinstance(task.source, Reduced):
+            raise InputError("this needs the log itself; reduced data hold no time")
+        for motion in read_motions(task.source, robot, **task.options):
+            # Projectors of unknown contact forces mix the torques of all joints.
+            if any(run.free is not None for run in motion.runs):
+                raise InputError("robust needs the forces of all contacts")
+            runs = tuple(correction.correct_run(run, robot) for run in motion.runs)
+            part = replace(motion, runs=runs)
+            blocks += robust.reduce_blocks([part], robot, columns, options["block"])
     equations, shares = robust.reweight(blocks, kind, estimator.quick_beta)
     return equations, robust.weight_notes(blocks, shares, robot.coordinates, kind)
-
-
-def _correct_motions(task: LogTask, robot: Robot, correction: LogCorrection) -> Iterator[Motion]:
-    """Motions of a log without its errors; raises where samples or contact forces are unknown."""
-    if isinstance(task.source, Reduced):
-        raise InputError("this needs the log itself; reduced data hold no time")
-    for motion in read_motions(task.source, robot, **task.options):
-        if any(run.free is not None for run in motion.runs):
-            raise InputError("robust needs the forces of all contacts")
-        runs = tuple(correction.correct_run(run, robot) for run in motion.runs)
-        yield replace(motion, runs=runs)
 
 
 def _reduce_logs(request: FitRequest, base: BaseParameters, keep: bool = False) -> Reduced:

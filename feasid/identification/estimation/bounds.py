@@ -77,6 +77,7 @@ def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ..
         name = f"plausible mass of {body}"
         limits = bound_constraints(name, [columns[9]], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
         out.append(PlausibleBound(body, "mass", tuple(limits)))
+        # Without a shape, or with one that nobody opened, the mass alone has bounds.
         if int(i) not in boxes:
             continue
         low, high, volume = boxes[int(i)]
@@ -141,6 +142,7 @@ def select_bounds(
     if not violated:
         return minimum, BoundsTest(bounds)
     allowed, excluded, start = _consistent_bounds(bounds, problem)
+    # Bounds that contradict the caller's own constraints are not the data's to reject.
     violated = tuple(b for b in violated if b in allowed)
     if not violated:
         return minimum, BoundsTest(allowed, excluded=excluded)
@@ -178,6 +180,7 @@ def _consistent_bounds(
                 feasible_start(feasible, problem.scale, problem.reference),
             )
         except InfeasibleConstraintsError as error:
+            # The error names contradictory constraints; the plausible ones among them give way.
             conflict = {*error.data["conflict"]}
             drop = [b for b in allowed if conflict & {r.name for r in b.rows}]
             if not drop:

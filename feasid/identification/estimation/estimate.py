@@ -64,6 +64,7 @@ class Estimate:
         if self.covariance is None or not sensitivity.shape[1]:
             return self
         more = sensitivity @ sensitivity.T
+        # Rows of weighed parameters come after those of base parameters.
         K = np.asarray(self.solution.problem.base.K, dtype=np.float64)
         base = K[: len(self.base_covariance)] @ sensitivity
         predicted = self.prediction_covariance
@@ -97,6 +98,7 @@ class Estimate:
 
 def with_deviation(value: float, deviation: float) -> str:
     """A value and its deviation, which has two digits."""
+    # Two digits of the deviation; a value without one gets three decimals.
     places = max(1 - int(np.floor(np.log10(deviation))), 0) if deviation > 0 else 3
     return f"{value:.{places}f} +- {deviation:.{places}f}"
 

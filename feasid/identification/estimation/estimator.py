@@ -30,7 +30,7 @@ from feasid.identification.estimation.estimate import (
     uncertified_notes,
     with_deviation,
 )
-from feasid.identification.estimation.held_out import CrossValidation, FoldSolver
+from feasid.identification.estimation.held_out import CrossValidation
 from feasid.identification.estimation.newton import NEARBY
 from feasid.identification.estimation.noise import Noise, estimate_noise, standard_deviations
 from feasid.identification.estimation.problem import (
@@ -109,6 +109,7 @@ class Estimator:
             reference = reference.reshape(len(robot.bodies), 10)
             require_consistent_reference(feasible, _reference_values(robot, reference))
         bounds: tuple[PlausibleBound, ...] = ()
+        # A caller's bounds of masses take the place of plausible ones; these need a prior.
         if prior is not None and options["plausible"] and not options["mass"]:
             bounds = plausible_bounds(robot, _reference_values(robot, reference))
         return cls(
@@ -149,6 +150,7 @@ class Estimator:
     def for_comparison(self, noise: Noise | None = None) -> Estimator:
         """The estimator that compares candidates for a fit: with a prior of a known weight."""
         number = isinstance(self.prior_weight, int | float)
+        # The evidence and the test of bounds would cost each candidate a multiple of its minimum.
         return replace(
             self,
             prior=priors.PRIORS["entropic"] if self.prior is None else self.prior,
@@ -260,6 +262,7 @@ class Estimator:
         objective, divergence = problem.problem(
             both[:size, :size], both[:size, size], estimate.prior_weight
         )
+        # To first order, torques that are late by d are wrong by d times their slope.
         free, slope = problem.reduce(estimate.delta), deviation * both[:size, size + 1]
         return problem.elimination.T @ objective.response(free, divergence, slope)[:, None]
 
@@ -274,27 +277,19 @@ class Estimator:
 
         `noise`: default the kept one, else that of the log.
         """
-        noise = noise or self.noise or estimate_noise(reduced)[0]
-        return CrossValidation(self.base, reduced, noise, self._fold_solver(reduced, noise))
+        log_noise = noise or self.noise or estimate_noise(reduced)[0]
+        minimiser = None if self.prior is None else self._minimiser(self.problem(reduced))
 
-    def _fold_solver(self, reduced: Reduced, noise: Noise) -> FoldSolver:
-        """Standard parameters from whitened triangles of parts of a log."""
-        if self.prior is None:
-
-            def from_least_squares(triangle: Triangle) -> Array:
+        def solve_fold(triangle: Triangle) -> Array:
+            if minimiser is None:
                 optimum = self._least_squares(triangle)
                 return least_squares.regularise(optimum, triangle[2], self.slack).delta
-
-            return from_least_squares
-        minimiser = self._minimiser(self.problem(reduced))
-
-        def from_prior(triangle: Triangle) -> Array:
             # Parts are sought from the whole, so that results do not depend on their order.
             if minimiser.near is None:
-                minimiser.predict(noise.whitened_triangle(reduced))
+                minimiser.predict(log_noise.whitened_triangle(reduced))
             return replace(minimiser).predict(triangle)
 
-        return from_prior
+        return CrossValidation(self.base, reduced, log_noise, solve_fold)
 
     def estimate_noise(self, reduced: Reduced) -> Noise:
         """The noise of a log around the estimate with the prior of a known weight."""
@@ -327,6 +322,7 @@ class Estimator:
     def _estimate_noise(self, equations: Reduced, minimiser: Minimiser) -> Noise:
         """The noise of the log, or one with the caller's weights of joints."""
         entropic, problem = minimiser, minimiser.problem
+        # The weight that the minimiser begins with is one of the entropic prior.
         if problem.prior is not priors.PRIORS["entropic"]:
             problem = replace(problem, prior=priors.PRIORS["entropic"])
             entropic = replace(minimiser, problem=problem)
@@ -339,6 +335,7 @@ class Estimator:
         deviations = _floor_deviations(rms, equations)
         if isinstance(self.weights, str):
             return Noise(deviations**2, 0 * rms, noise.correlation)
+        # The caller's weights are ratios of joints; residuals give their common scale.
         measured = measured_rows(equations)
         common = float(np.mean((self.weights * deviations)[measured] ** 2))
         return Noise(common / self.weights**2, 0 * rms, noise.correlation)
@@ -375,6 +372,7 @@ class Estimator:
             factors = equal if isinstance(self.weights, str) else self.weights
             triangle = equations.triangle(factors)
             if isinstance(self.weights, str):
+                # Equal weights first: a joint's residual is not known before anything was fitted.
                 beta = self._least_squares(triangle).beta
                 rms = equations.residuals(beta) / np.sqrt(equations.rows)
                 factors = 1.0 / _floor_deviations(rms, equations)
@@ -412,6 +410,7 @@ def verify_minimum(
     Raises SolverError: when it breaks a constraint.
     """
     delta = minimum.delta
+    # Joint terms alone have a finite size; those that are tied to a zero become zero, too.
     small = np.abs(delta) < NEGLIGIBLE_TERM * problem.scale.parameters
     delta = problem.expand(problem.reduce(np.where(np.isfinite(problem.sizes) & small, 0.0, delta)))
     if broken := problem.feasible.violations(delta):
@@ -428,6 +427,7 @@ def _inconsistent_bodies(
     objective, divergence = problem.problem(*triangle[:2], weight)
     weights = objective.body_prior_weights(problem.reduce(minimum.delta), divergence)
     few = INCONSISTENT * min(divergence, priors.COVARIANCE_WEIGHT)
+    # A block is named "inertia of link3", the note names the link.
     return tuple(name.split(" of ", 1)[-1] for name, body in weights.items() if body < few)
 
 

@@ -40,6 +40,7 @@ class HeldOut:
     @classmethod
     def from_rows(cls, residual: Array, block: Places, joint: Places) -> HeldOut:
         """Squared residuals of rows (rows,) summed by block and joint, both indices (rows,)."""
+        # Joints without a sensor have no rows, and no column among the errors.
         _, place = np.unique(joint, return_inverse=True)
         squared = np.zeros((int(block.max()) + 1, int(place.max()) + 1))
         np.add.at(squared, (block, place.ravel()), residual**2)
@@ -101,6 +102,7 @@ class Gain:
         used = (before + after).any(axis=1)
         if used.sum() < 2 or not alive.any():
             return 0.0
+        # Of each joint by itself, so that a joint of small torques keeps a small floor.
         floor = SMALL * before[used].mean(axis=0)
         ratio = np.log((before[used] + floor) / (after[used] + floor)).mean(axis=1)
         return float(ratio.mean() / (ratio.std(ddof=1) / np.sqrt(len(ratio)) + 1e-300))

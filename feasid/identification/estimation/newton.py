@@ -117,6 +117,7 @@ class EntropicProblem:
         With at most so many Newton steps; if they do not suffice, the last point is feasible. Also
         returned is the point that was passed, away from the constraints, to resume from there.
         """
+        # Without other constraints their weight changes nothing: one minimum is enough.
         barriers = RESUMED if self.logarithms else RESUMED[-1:]
         path, steps_left = [cones.Minimum(start, np.inf, 0, "unfinished")], steps
         for other in barriers:
@@ -133,6 +134,7 @@ class EntropicProblem:
         gradient = sum(w * g for w, g, _ in parts)
         hessian = np.asarray(sum(w * h for w, _, h in parts))
         polished = delta + self.unit * cones.newton_step(hessian, -np.asarray(gradient))
+        # A full step may leave the feasible set or overshoot where the minimum was not quite there.
         before, after = (sum(w * t.value(at) for w, t in terms) for at in (delta, polished))
         better = after <= before + DECREMENT
         return replace(minimum, delta=polished) if better else minimum, resumable
@@ -168,6 +170,7 @@ class EntropicProblem:
             raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
         weak = weight < WEAKEST
         barriers = barriers or (WEAK if weak else BARRIERS)
+        # A weak prior passes stronger ones even without other constraints: `bodies` below.
         *passed, last = barriers if self.logarithms or weak else barriers[-1:]
         minima, point = [], np.array(start, dtype=np.float64)
         for other in passed:
@@ -222,6 +225,7 @@ class EntropicProblem:
         models even closer to it would seem likely. Bounds are not counted, which makes standard
         errors next to an active bound too large.
         """
+        # Reshaped, so that the sum over no body at all is a matrix, too.
         each = self._body_curvatures(delta)
         curvatures = np.array([*each.values()]).reshape(-1, *self._squares.hessian.shape)
         H = self._squares.hessian + weight * np.sum(curvatures, axis=0)
@@ -235,7 +239,7 @@ class EntropicProblem:
         return {name: cone.derivatives(middle)[1] for name, cone in self.each_body.items()}
 
     def body_prior_weights(
-        self, delta: Array, weight: float, own: dict[str, Array] | None = None
+        self, delta: Array, weight: float, each: dict[str, Array] | None = None
     ) -> dict[str, float]:
         """Weight of the density that each body's minimiser looks drawn from.
 
@@ -243,15 +247,16 @@ class EntropicProblem:
         of its parameters the equations tell: MacKay's estimate of a precision (1992), kept near
         the common weight by `SHRINKAGE` s.
         """
-        own = self._body_curvatures(delta) if own is None else own
-        H = _regular(self._squares.hessian + weight * np.sum([*own.values()], axis=0))
+        curvatures = self._body_curvatures(delta) if each is None else each
+        H = _regular(self._squares.hessian + weight * np.sum([*curvatures.values()], axis=0))
         inverse = np.linalg.inv(H)
         out = {}
-        for name, D in own.items():
+        for name, D in curvatures.items():
             cone = self.each_body[name]
             apart = cone.value(delta) - cone.value(self.reference)
-            told = max(np.count_nonzero(np.diag(D)) - weight * float(np.sum(inverse * D)), 0.0)
-            out[name] = (told + SHRINKAGE) / (2.0 * max(apart, 0.0) + SHRINKAGE / weight)
+            # The trace of weight D H^-1 is how many of the parameters the prior holds instead.
+            count = max(np.count_nonzero(np.diag(D)) - weight * float(np.sum(inverse * D)), 0.0)
+            out[name] = (count + SHRINKAGE) / (2.0 * max(apart, 0.0) + SHRINKAGE / weight)
         return out
 
     @cached_property
@@ -279,8 +284,9 @@ class EntropicProblem:
         inner = vectors.T @ (middle / np.outer(size, size)) @ vectors
         inner[unseen] = inner[:, unseen] = 0.0
         inner[unseen, unseen] = values[unseen] = SEEN
-        left = vectors / values * (self.unit / size)[:, None]
-        covariance = left @ inner @ left.T
+        factor = vectors / values * (self.unit / size)[:, None]
+        covariance = factor @ inner @ factor.T
+        # Rounding makes entries differ from their mirror images.
         return np.asarray(0.5 * (covariance + covariance.T))
 
     def response(self, delta: Array, weight: float, change: Array) -> Array:

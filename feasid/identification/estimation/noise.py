@@ -104,11 +104,13 @@ class Noise:
         for j, support in enumerate(reduced.supports):
             rows, counts, slowness = _slowness_classes(reduced, j, folds)
             scaled = rows / self.deviations(j, slowness)[:, None, None]
+            # Joint by joint first: the stack of all classes at full width would be mostly zeros.
             part = np.linalg.qr(scaled[counts > 0].reshape(-1, rows.shape[2]), mode="r")
             wide = np.zeros((len(part), size + 2))
             wide[:, [*support, size, size + 1]] = part
             parts.append(wide)
         r = triangularise(np.vstack(parts))
+        # A triangle is unique but for signs of its rows: libraries choose them differently.
         r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
         return r
 
@@ -197,6 +199,7 @@ def variances(
         support = list(reduced.supports[j])
         inner = spread[np.ix_(support, support)]
         white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]
+        # The diagonal of T spread T' alone, without the product of all rows with all.
         followed = np.sum((white @ inner) * white, axis=(1, 2))
         degrees_of_freedom = np.maximum(counts - followed, LEAST_FREEDOM * counts)
         power, least = np.sum(triangles[..., -2] ** 2), SMALLEST_DEVIATION
@@ -305,6 +308,7 @@ def find_delay(reduced: Reduced) -> Delay:
         return Delay()
     delay = Delay()
     for _ in range(DELAY_ROUNDS):
+        # Below the parameters' rows of the triangle stands what they leave of torques and slopes.
         # The most probable delay next to any base parameters, from here on.
         shifted = reduced.with_shifted_torques(delay.value)
         residuals = estimate_noise(shifted)[0].whitened_triangle_with_slope(shifted)[-2:, -2:]
@@ -313,6 +317,7 @@ def find_delay(reduced: Reduced) -> Delay:
         further = -(float(residuals[:, 0] @ residuals[:, 1]) + pull * delay.value) / known
         delay = Delay(delay.value + further, 1.0 / np.sqrt(known))
         if abs(delay.value) > LONGEST_DELAY * reduced.period:
+            # A long delay breaks the expansion, so nothing is corrected, and a sure one reported.
             certain = abs(delay.value) > NOTABLE_DELAY * delay.deviation
             return Delay(left=delay.value if certain else 0.0)
     return delay

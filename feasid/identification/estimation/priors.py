@@ -141,8 +141,9 @@ class Prior:
         -------
         ndarray, shape (n, n)
         """
-        own = self.divergence(weight)
-        return problem.covariance(delta, own, own)
+        # Rows of the prior are equations; only the small divergence is left as a prior.
+        divergence = self.divergence(weight)
+        return problem.covariance(delta, divergence, divergence)
 
 
 class EntropicPrior(Prior):
@@ -230,6 +231,7 @@ class GaussianPrior(Prior):
             )
         if not (np.isfinite(mean).all() and np.isfinite(matrix).all()):
             raise InputError("a Gaussian prior has a number that is not finite")
+        # As correlations: variances of kg and kg m^2 may differ by ten orders of magnitude.
         size_of = np.sqrt(np.maximum(np.diag(matrix), 0.0))
         scaled = matrix / np.maximum(np.outer(size_of, size_of), TINY)
         if not np.allclose(scaled, scaled.T, atol=1e-6) or (
@@ -272,6 +274,7 @@ class GaussianPrior(Prior):
                 f"the Gaussian prior is about no parameter of robot {robot.name!r}; it has "
                 + ", ".join(".".join(name) for name in self.parameters[:3])
             )
+        # In units of the robot, so that a floor of variances means the same for all parameters.
         places = [columns[self.parameters[k]] for k in shared]
         unit = units.parameters[places]
         values, vectors = np.linalg.eigh(self.matrix[np.ix_(shared, shared)] / np.outer(unit, unit))

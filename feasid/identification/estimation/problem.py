@@ -178,8 +178,8 @@ class EstimationProblem:
     ) -> Array:
         """Covariance of all parameters delta (n,), with the prior at its evident weight at most."""
         objective, _ = self.problem(*triangle[:2], weight)
-        believed = min(evident, COVARIANCE_WEIGHT)
-        free = self.prior.covariance(objective, self.reduce(delta), weight, believed)
+        draw = min(evident, COVARIANCE_WEIGHT)
+        free = self.prior.covariance(objective, self.reduce(delta), weight, draw)
         return self.full_covariance(free)
 
 
@@ -217,6 +217,7 @@ class Minimiser:
             (*(b for b in barriers if b > last), last),
             CLOSE * last if last > BARRIERS[-1] else 0.0,
         )
+        # The next minimum is sought from where this path will be resumed, not from its end.
         warm = sum(b >= last for b in resumed)
         self.near = self.problem.expand(path[-min(warm, len(path))].delta)
         return path[-1], problem, divergence
@@ -260,6 +261,7 @@ class Minimiser:
         """
         minimum, problem, divergence = self.solve(r, rho)
         if not _is_close(minimum, problem, divergence):
+            # An interior-point solver comes close from anywhere; Newton's steps end it there.
             point = self._solver_point(r, rho, replace(problem.feasible, convex=()))
             minimum = problem.path(point, divergence, BARRIERS[-1:])[-1]
             if not _is_close(minimum, problem, divergence):

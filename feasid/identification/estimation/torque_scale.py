@@ -27,7 +27,6 @@ FACTOR_SHARE = 0.2
 UNSEEN = 0.5
 """A constant with a larger relative standard error counts as not determined by the logs."""
 
-
 SCALES = (0.2, 5.0)
 """Factor between a log's torques and the description's, in the median over joints, beyond which the
 description alone cannot be wrong: of seven robots recorded in N m it is .5 to 1.3, in counts of a
@@ -89,12 +88,15 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> tuple[Array,
         columns = np.c_[r @ rigid, r @ K[:, others]]
         size = np.linalg.norm(columns, axis=0)
         columns = columns[:, size > 0] / size[size > 0]
+        # A vertical axis of a robot at rest carries no weight: nothing tells its constant.
         if size[0] == 0:
             continue
-        found = np.linalg.lstsq(columns, rho, rcond=1e-10)[0]
-        per = found[0] / size[0]
+        solution = np.linalg.lstsq(columns, rho, rcond=1e-10)[0]
+        # The rigid body's factor is the log's units per N m: a constant is its inverse.
+        per = solution[0] / size[0]
         constants[j] = 1.0 / per if per else np.nan
         deviation = np.sqrt(np.linalg.pinv(columns.T @ columns)[0, 0]) / size[0]
+        # Each body's inertials are wrong by themselves, and move the factor by their own share.
         projection = np.linalg.pinv(columns, rcond=1e-10)[0] / size[0]
         bodies = [projection @ (r @ (K[:, c] @ inertials[c])) for c in robot.inertial_columns]
         wrong = np.hypot(FACTOR_SHARE, INERTIAL_SHARE * np.linalg.norm(bodies))
