@@ -150,11 +150,19 @@ class _Answer:
         about_rows = solved.reduced.notes
         if request.options["calibration"] is None:
             about_rows = join_temperature_notes(about_rows, searched=False)
-        about_rows = [*solved.delay.notes(solved.reduced.period), *solved.notes, *about_rows]
+        about_delay = solved.delay.notes(solved.reduced.period)
         about_model = [*([] if servo is None else servo.notes), *solved.estimate.notes]
         about_model += solved.estimator.weighed_notes(solved.equations, solved.estimate)
         about_log = [*self.calibration.notes, *request.check_logs()]
-        return [*about_model, *request.notes, *about_log, *self.notes, *about_rows]
+        return [
+            *about_model,
+            *request.notes,
+            *about_log,
+            *self.notes,
+            *about_delay,
+            *solved.notes,
+            *about_rows,
+        ]
 
 
 def _identify(request: FitRequest) -> _Answer:
@@ -269,7 +277,7 @@ def _reweigh(
                 raise InputError("robust needs the forces of all contacts")
             runs = tuple(correction.correct_run(run, robot) for run in motion.runs)
             part = replace(motion, runs=runs)
-            blocks += robust.reduce_blocks([part], robot, columns, options["block"])
+            blocks += robust.reduce_blocks(part, robot, columns, options["block"])
     equations, shares = robust.reweight(blocks, kind, estimator.quick_beta)
     return equations, robust.weight_notes(blocks, shares, robot.coordinates, kind)
 

@@ -28,6 +28,7 @@ from feasid.identification.estimation.estimator import Estimator
 from feasid.identification.estimation.held_out import CrossValidation
 from feasid.identification.estimation.noise import least_squares
 from feasid.identification.estimation.priors import GaussianPrior
+from feasid.identification.regression.reduce import independent_columns
 from feasid.identification.regression.rows import RowFormer, RunRows
 from feasid.identification.regression.triangle import Reduced, relative_errors
 from feasid.logs.floating import robot_floats
@@ -189,12 +190,11 @@ class FittedModel:
     @cached_property
     def unknowns(self) -> BaseParameters:
         """Base parameters of the unknown parameters, without known and tied ones."""
-        given: dict[str, Any] = {n: self.options.get(n) or () for n in ("equal", "mirrored")}
-        given["known"] = exact_values(self.options.get("known"))
-        if not any(given.values()):
+        ties: dict[str, Any] = {n: self.options.get(n) or () for n in ("equal", "mirrored")}
+        ties["known"] = exact_values(self.options.get("known"))
+        if not any(ties.values()):
             return self.base
-        measured = self.base.experiment.measured
-        return base_parameters(self.description, measured=measured, **given)
+        return base_parameters(self.description, measured=self.base.experiment.measured, **ties)
 
     @cached_property
     def base_table(self) -> pd.DataFrame:
@@ -297,18 +297,18 @@ class FittedModel:
         NaN where it is not proved that no feasible model has a squared residual that is smaller
         than the smallest one found by more than the share `UNPROVED`.
         """
-        rest, least = self.triangle[2] ** 2, self.best_fitting.objective
-        if not least + rest <= (1.0 + UNPROVED) * (self.best_fitting.floor + rest):
+        unexplained, least = self.triangle[2] ** 2, self.best_fitting.objective
+        if not least + unexplained <= (1.0 + UNPROVED) * (self.best_fitting.floor + unexplained):
             return np.nan
-        return float(np.sqrt((self.solution.objective + rest) / (least + rest))) - 1.0
+        return float(np.sqrt((self.solution.objective + unexplained) / (least + unexplained))) - 1.0
 
     @cached_property
     @one_thread()
     def evidence(self) -> FitEvidence:
         """Errors that the log predicts for other motions, computed once."""
         if self.saved is not None and self.saved.evidence is not None:
-            seen = self.saved.evidence
-            return replace(seen, notes=self.notes, assumed=self.assumed_gains)
+            evidence = self.saved.evidence
+            return replace(evidence, notes=self.notes, assumed=self.assumed_gains)
         from feasid.identification.assessment.compared_errors import held_out_errors
         from feasid.identification.assessment.evidence import gather
 
@@ -335,8 +335,7 @@ class FittedModel:
 
         rows, cutoff = self.rows, self.reduced.cutoff
         if not rows and cutoff:
-            columns = [int(c) for c in self.base.independent]
-            former = RowFormer(self.base.robot, columns, cutoff)
+            former = RowFormer(self.base.robot, independent_columns(self.base), cutoff)
             runs = (
                 run for log in self.logs if not log.streamed for run in runs_as_fitted(self, log)
             )
@@ -430,12 +429,12 @@ class FittedModel:
         if self.saved is not None:
             law = self.saved.contact_errors
             if law is None or law.gain != gain:
-                kept = "none, since its log was reduced or short: fit to a longer log in memory"
+                what = "none, since its log was reduced or short: fit to a longer log in memory"
                 if law is not None:
-                    kept = f"those for gain={law.gain:g} only: fit again (feasid.fit) with the log"
+                    what = f"those for gain={law.gain:g} only: fit again (feasid.fit) with the log"
                 raise InputError(
                     f"thresholds for gain={gain:g} need errors on held-out segments, of which "
-                    f"this saved fit keeps {kept}",
+                    f"this saved fit keeps {what}",
                     option="gain",
                 )
             return law
@@ -555,8 +554,8 @@ class FittedModel:
         if self.estimator.prior is None or self.feasible.convex:
             return None
         problem = replace(self.estimator, bounds=()).problem(self.equations)
-        given = self.options.get("prior_weight")
-        weight = float(given) if isinstance(given, int | float) else None
+        option = self.options.get("prior_weight")
+        weight = float(option) if isinstance(option, int | float) else None
         return Posterior.from_estimate(problem, self.equations, self.estimate, weight)
 
 

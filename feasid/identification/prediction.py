@@ -145,8 +145,8 @@ def simulate_fit(
     if log is None and not fit.logs:
         raise InputError("reduced data hold no samples to simulate: pass the log")
     servo = None if fit.servo is None else fit.servo.servo
-    given = drive["kp"] is not None or drive["kd"] is not None
-    if not given and servo is not None and servo.has_only_gain_and_damping:
+    has_gains = drive["kp"] is not None or drive["kd"] is not None
+    if not has_gains and servo is not None and servo.has_only_gain_and_damping:
         drive = {"command": "position", "kp": servo.gains, "kd": None}
         options = {"delay": max(servo.delay, 0.0), **options}
     return simulate(

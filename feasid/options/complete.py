@@ -80,6 +80,7 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
 
 def _is_default(value: Any, default: Any) -> bool:
     """Whether a value is the default; an array never is."""
+    # One equals True, and is no flag.
     return type(value) is type(default) and bool(value == default)
 
 

@@ -96,6 +96,7 @@ class Option:
         nothing = self.syntax == "words" and word == "none"  # an empty sequence
         if word in NONE and not nothing and None in self.words:
             return None
+        # The last of these words may be the number zero.
         if word in FALSE[:3] and any(w is False for w in self.words):
             return False
         if word in [w for w in self.words if isinstance(w, str)]:

@@ -79,6 +79,7 @@ LITERAL = rf"{SIMPLE}|[(\[{{]{INSIDE}*[)\]}}]"
 @cache
 def option_pattern() -> re.Pattern[str]:
     """Finds an option, and its value where one follows."""
+    # The longest first: an alternation takes the first that fits.
     words = "|".join(sorted(option_names(), key=len, reverse=True))
     return re.compile(rf"(?<![\w.'-])({words})(?:(=)({LITERAL})?|(?!\w))")
 
@@ -112,7 +113,13 @@ def _spell_option(match: re.Match[str]) -> str:
             typed = {"(low, high)": "LOW,HIGH", "bound": "BOUND"}
             entries = PLACEHOLDER.findall(text)
             value = ",".join(f"{key}={typed.get(x, '...')}" for key, x in entries)
-    return _spell_argument(name, value)
+    if name in PLAIN and value is True:
+        return argument_name(name)
+    if name == "lock" and isinstance(value, dict):
+        return " ".join(as_arguments({name: f"{joint}={q}"}) for joint, q in value.items())
+    if name == "gravity" and isinstance(value, tuple):
+        return f"--gravity={','.join(map(str, value))}"  # its first number may be negative
+    return as_arguments({name: "none" if value is None or value in ((), []) else value})
 
 
 TYPED = {r"True or False": "yes or no", "True": "yes", "False": "no", "None": "none",
@@ -129,18 +136,6 @@ def spell_error(message: str, words: Sequence[str]) -> str:
     for value, typed in TYPED.items() if text.startswith("--") else ():
         text = re.sub(rf"(?<!['\w]){value}(?!['\w])", typed, text)
     return text
-
-
-def _spell_argument(name: str, value: object) -> str:
-    if name in PLAIN and value is True:
-        return argument_name(name)
-    if name == "lock" and isinstance(value, dict):
-        return " ".join(as_arguments({name: f"{joint}={q}"}) for joint, q in value.items())
-    if name == "gravity" and isinstance(value, tuple):
-        return f"--gravity={','.join(map(str, value))}"  # its first number may be negative
-    if value is None or value in ((), []):
-        value = "none"
-    return as_arguments({name: value})
 
 
 def read_literal(text: str) -> tuple[bool, object]:

@@ -345,8 +345,7 @@ class Fit(Displayed, FittedModel):
         """
         from feasid.results.export.file_terms import Actuators, friction_as_files_hold
 
-        shared = bool(self.robot.elastic)
-        delta = friction_as_files_hold(self.robot, self.residual, shared)
+        delta = friction_as_files_hold(self.robot, self.residual, bool(self.robot.elastic))
         robot = self.robot.with_values(delta).without_torque_sensors()
         return Actuators.of_robot(robot, robot.values)
 
@@ -569,6 +568,6 @@ def fit(
 
 def fit_of_model(model: FittedModel) -> Fit:
     """The fit with these values, and with what was already computed of them."""
-    whole = Fit(**{f.name: getattr(model, f.name) for f in fields(model)})
-    vars(whole).update(vars(model))
-    return whole
+    answer = Fit(**{f.name: getattr(model, f.name) for f in fields(model)})
+    vars(answer).update(vars(model))
+    return answer

@@ -50,7 +50,7 @@ def test_blocks_are_the_log(case):
     robot, clean, _ = case
     columns = [int(c) for c in feasid.base_parameters(robot).independent]
     motion = feasid.Recording(clean).motion(robot, filtering="equations")
-    blocks = robust.reduce_blocks([motion], robot, columns, 0.7)
+    blocks = robust.reduce_blocks(motion, robot, columns, 0.7)
     (run,) = motion.runs
     assert blocks[0].start <= run.t[0] < run.t[-1] <= blocks[-1].end
     gaps = [b.start - a.end for a, b in itertools.pairwise(blocks)]

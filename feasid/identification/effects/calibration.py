@@ -297,8 +297,8 @@ def allow(
                 alternatives=alike.get(e, ()),
             )
         )
-    asked = setup.options["calibration"]
-    scaled = isinstance(asked, Mapping) and bool(asked.get("gain"))
+    option = setup.options["calibration"]
+    scaled = isinstance(option, Mapping) and bool(option.get("gain"))
     counted = np.repeat([scaled or e.kind != "gain" or e in corrected for e in effects], sizes)
     pull = pull[:, counted]
     # The model stands where nothing more is taken out, as far from the mean as the mean is.

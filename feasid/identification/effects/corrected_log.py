@@ -95,34 +95,12 @@ class UncorrectedLog:
         return max(1.0 / run.rate for run in self.runs)
 
 
-def corrected_equations(
-    setup: UncorrectedLog, correction: LogCorrection, before: CorrectedLog | None = None
-) -> tuple[BaseParameters, Rows, Array, Reduced]:
-    """Base parameters, rows, filtered torques and equations of a log with a correction.
-
-    `before`: the log with another correction, or the same, whose rows are used where they hold.
-    """
-    if before is not None and correction is before.correction:
-        return before.base, before.rows, before.torque, before.reduced
-    base = setup.base
-    robot = correction.correct_robot(base.robot)
-    runs = [correction.correct_run(r, base.robot) for r in setup.runs]
-    if robot is not base.robot:
-        base = base_parameters(robot, measured=setup.options["measured"])
-    if before is not None and base is before.base:
-        rows = before.rows.of_runs(runs)
-    else:
-        rows = Rows(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
-    torque = rows.torque if correction.shifts_torques else rows.torque + setup.delay * rows.slope
-    same = not correction.values
-    return base, rows, torque, setup.reduced if same else reduce_rows(rows, torque, setup.reduced)
-
-
 class CorrectedLog:
     """A log with some corrections, and its feasible model.
 
     `weight`: of the prior; `near`: (n,), a model that its own is sought from; None where none is
-    known; `before`: the log with another correction.
+    known; `before`: the log with another correction, or the same, whose rows are used where they
+    hold.
     """
 
     def __init__(
@@ -135,11 +113,31 @@ class CorrectedLog:
         before: CorrectedLog | None = None,
     ) -> None:
         self.setup, self.correction, self.noise, self.weight = setup, correction, noise, weight
-        self.base, self.rows, self.torque, self.reduced = corrected_equations(
-            setup, correction, before
-        )
-        kept = replace(setup.estimator.on(self.base), prior_weight=weight, noise=noise)
-        self.estimator = kept.for_comparison(noise)
+        if before is not None and correction is before.correction:
+            self.base: BaseParameters = before.base
+            self.rows: Rows = before.rows
+            self.torque: Array = before.torque
+            self.reduced: Reduced = before.reduced
+        else:
+            self.base = setup.base
+            robot = correction.correct_robot(self.base.robot)
+            runs = [correction.correct_run(r, self.base.robot) for r in setup.runs]
+            if robot is not self.base.robot:
+                self.base = base_parameters(robot, measured=setup.options["measured"])
+            # Corrections of torques alone leave the regressor as it is.
+            if before is not None and self.base is before.base:
+                self.rows = before.rows.of_runs(runs)
+            else:
+                columns = independent_columns(self.base)
+                self.rows = Rows(robot, columns, setup.cutoff, runs, setup.joints)
+            # A delay that is corrected contains the one of less than a sample.
+            delay = 0.0 if correction.shifts_torques else setup.delay
+            self.torque = self.rows.torque + delay * self.rows.slope
+            self.reduced = setup.reduced
+            if correction.values:
+                self.reduced = reduce_rows(self.rows, self.torque, setup.reduced)
+        decided = replace(setup.estimator.on(self.base), prior_weight=weight, noise=noise)
+        self.estimator = decided.for_comparison(noise)
         self.minimiser, self.delta, self.unit_covariance = self.estimator.follow(self.reduced, near)
         self.beta = np.asarray(self.base.K @ self.delta)
 
@@ -147,8 +145,8 @@ class CorrectedLog:
         self, correction: LogCorrection, noise: Noise | None = None
     ) -> CorrectedLog:
         """The log with another correction, its model sought from this one."""
-        own = self.noise if noise is None else noise
-        return CorrectedLog(self.setup, correction, own, self.weight, self.minimiser.near, self)
+        noise = self.noise if noise is None else noise
+        return CorrectedLog(self.setup, correction, noise, self.weight, self.minimiser.near, self)
 
     @cached_property
     def row_deviations(self) -> Array:
@@ -157,10 +155,10 @@ class CorrectedLog:
         level = np.searchsorted(EDGES, rows.slowness)
         for j in rows.joints:
             for c in range(CLASSES):
-                own = (rows.joint == j) & (level == c)
-                if own.any():  # the noise knows the mean of a class alone
-                    mean = np.asarray(np.mean(rows.slowness[own] ** 2))
-                    out[own] = self.noise.deviations(j, mean)
+                member = (rows.joint == j) & (level == c)
+                if member.any():  # the noise knows the mean of a class alone
+                    mean = np.asarray(np.mean(rows.slowness[member] ** 2))
+                    out[member] = self.noise.deviations(j, mean)
         return out
 
     @cached_property
@@ -185,8 +183,8 @@ class CorrectedLog:
             others = [f for f in range(FOLDS) if f != fold]
             triangle = self.noise.whitened_triangle(self.reduced, others)
             beta = self.base.K @ replace(self.minimiser).predict(triangle)
-            own = self.rows.fold == fold
-            out[own] = (self.torque - self.rows.predict(beta))[own]
+            member = self.rows.fold == fold
+            out[member] = (self.torque - self.rows.predict(beta))[member]
         return out
 
 
@@ -212,11 +210,11 @@ def make_uncorrected_log(
         return None
     recorded = [(t.source, t.options) for t in tasks if isinstance(t.source, Recording)]
     torque = True if options["measured"] is None else options["measured"]
-    motions = [log.motion(robot, torque=torque, **own) for log, own in recorded]
+    motions = [log.motion(robot, torque=torque, **reading) for log, reading in recorded]
     runs = tuple(run for motion in motions for run in motion.runs)
     if not motions[0].cutoff or any(run.free is not None for run in runs):
         return None
-    moved = [blur_recording(log, robot, torque=torque, **own) for log, own in recorded]
+    moved = [blur_recording(log, robot, torque=torque, **reading) for log, reading in recorded]
     coarse = [b or m for b, m in zip(moved, motions, strict=True)] if any(moved) else []
     blurred = tuple(run for motion in coarse for run in motion.runs)
     cutoff, fitted = motions[0].cutoff, (reduced, estimator, delay)

@@ -66,13 +66,13 @@ class LogCorrection:
     def correct_run(self, run: Run, robot: Robot) -> Run:
         """A run of the robot with the torques as they are: on time, and in N m."""
         run = self.with_warm_friction(run, robot)
-        late, gains, own = map(self.values_by_joint, ("delay", "gain", "joint-delay"))
+        late, gains, delays = map(self.values_by_joint, ("delay", "gain", "joint-delay"))
         law = self.friction_per_kelvin(robot)
-        if not (late or gains or own or law):
+        if not (late or gains or delays or law):
             return run
         tau = run.tau.copy()
         for j in range(tau.shape[1]):
-            d = late.get(-1, 0.0) + own.get(j, 0.0)
+            d = late.get(-1, 0.0) + delays.get(j, 0.0)
             if d:
                 tau[:, j] = np.interp(run.t + d, run.t, tau[:, j])
             tau[:, j] *= np.exp(-gains.get(j, 0.0))
@@ -112,11 +112,11 @@ def corrected_options(
     out = dict(options)
     gains, late = correction.values_by_joint("gain"), correction.values_by_joint("delay")
     if gains:
-        own = dict(options.get("units") or {})
+        units = dict(options.get("units") or {})
         for joint, gain in gains.items():
             name = robot.joints[joint]
-            own[f"tau_{name}"] = unit_factor(own, "tau", name) * float(np.exp(-gain))
-        out["units"] = own
+            units[f"tau_{name}"] = unit_factor(units, "tau", name) * float(np.exp(-gain))
+        out["units"] = units
     if law := correction.friction_per_kelvin(robot):
         out["friction_per_kelvin"] = {**(options.get("friction_per_kelvin") or {}), **law}
     if late:
@@ -137,14 +137,14 @@ def usual_widths(calibration: Any, period: float) -> dict[str, float]:
     """
     if calibration is None:
         return {}
-    asked = calibration if isinstance(calibration, Mapping) else {}
-    for name in asked:
+    entries = calibration if isinstance(calibration, Mapping) else {}
+    for name in entries:
         if name not in USUAL:
             hint = did_you_mean(name, USUAL)
             raise InputError(
                 f"calibration: there is no correction {name!r}{hint}; there are {', '.join(USUAL)}",
                 option="calibration",
             )
-    widths = {**USUAL, **asked}
+    widths = {**USUAL, **entries}
     widths["delay"] *= period
     return {name: float(w) for name, w in widths.items() if w}

@@ -79,8 +79,8 @@ class FoldProducts:
         for folds, weight, local in zip(self.columns, self.weights, self.local, strict=True):
             r, c = np.flatnonzero(local[rows] >= 0), np.flatnonzero(local[columns] >= 0)
             place, first, second = np.ix_(r, c), local[rows[r]], local[columns[c]]
-            for products, own in zip(out, folds, strict=True):
-                products[place] += weight * (own[first] @ own[second].T)
+            for products, columns_of_fold in zip(out, folds, strict=True):
+                products[place] += weight * (columns_of_fold[first] @ columns_of_fold[second].T)
         return out
 
     def within(self, places: Places) -> Array:
@@ -88,14 +88,14 @@ class FoldProducts:
         out = np.zeros((self.folds, *places.shape, places.shape[1]))
         for folds, weight, local in zip(self.columns, self.weights, self.local, strict=True):
             here = local[places]
-            seen = np.flatnonzero((here >= 0).any(axis=1))
+            some = np.flatnonzero((here >= 0).any(axis=1))
             # Of an effect at all joints few columns are in the rows of one: these come first.
-            order = np.argsort(here[seen] < 0, axis=1, kind="stable")
+            order = np.argsort(here[some] < 0, axis=1, kind="stable")
             order = order[:, : (here >= 0).sum(axis=1).max(initial=0)]
-            number = np.take_along_axis(here[seen], order, axis=1)
-            at = seen[:, None, None], order[:, :, None], order[:, None, :]
-            for products, own in zip(out, folds, strict=True):
-                x = own[number] * (number >= 0)[:, :, None]
+            number = np.take_along_axis(here[some], order, axis=1)
+            at = some[:, None, None], order[:, :, None], order[:, None, :]
+            for products, columns in zip(out, folds, strict=True):
+                x = columns[number] * (number >= 0)[:, :, None]
                 products[at] += weight * (x @ x.transpose(0, 2, 1))
         return out
 
@@ -114,15 +114,15 @@ class BlockGrams:
         self.root, self.nb = root, len(root)  #: P = root root', (nb, nb)
         self.size = self.nb + len(scales)
         self.residual: Places = np.array([self.size], dtype=np.intp)  #: Its place.
-        self.count = 1 + max(int(own.block.max()) for own in self.joints)
+        self.count = 1 + max(int(gram.block.max()) for gram in self.joints)
         self.weights = np.ones(len(self.joints))
         self.local = np.full((len(self.joints), self.size + 1), -1, dtype=np.intp)
-        for numbers, own in zip(self.local, self.joints, strict=True):
-            numbers[own.places] = np.arange(len(own.places))
+        for numbers, gram in zip(self.local, self.joints, strict=True):
+            numbers[gram.places] = np.arange(len(gram.places))
         self._by_fold: dict[bool, list[list[Array]]] = {}
         products = self._of_all(np.arange(self.nb))
-        seen = root.T @ products[:, :-1] @ root
-        values, vectors = np.linalg.eigh(np.eye(self.nb) - seen)
+        values, vectors = np.linalg.eigh(np.eye(self.nb) - root.T @ products[:, :-1] @ root)
+        # What the data lack of the identity is the prior; rounding must not make it indefinite.
         self.prior = (vectors * np.maximum(values, 1e-9)) @ vectors.T
         self.pull = -products[:, -1]
 
@@ -131,15 +131,15 @@ class BlockGrams:
         if timed not in self._by_fold:
             fold = self.fold_of(timed)
             self._by_fold[timed] = [
-                [np.ascontiguousarray(own.factor[fold[own.block] == f].T) for f in range(FOLDS)]
-                for own in self.joints
+                [np.ascontiguousarray(gram.factor[fold[gram.block] == f].T) for f in range(FOLDS)]
+                for gram in self.joints
             ]
         return FoldProducts(self._by_fold[timed], self.weights, self.local)
 
     def _of_all(self, use: Places) -> Array:
         """Products of columns with each other and the residual over the whole log."""
-        whole = FoldProducts([[own.factor.T] for own in self.joints], self.weights, self.local)
-        return np.asarray(whole.between(use, np.r_[use, self.residual])[0])
+        total = FoldProducts([[gram.factor.T] for gram in self.joints], self.weights, self.local)
+        return np.asarray(total.between(use, np.r_[use, self.residual])[0])
 
     def columns(self, effects: Sequence[EffectAt]) -> Places:
         """Places of the columns of these effects."""
@@ -182,7 +182,7 @@ class BlockGrams:
         use, coefficients = np.r_[np.arange(self.nb), self.columns(effects)], np.zeros(self.size)
         coefficients[use], _ = self.solve(self._of_all(use))
         squared = self.squared(np.tile(coefficients, (self.count, 1))).sum(axis=0)
-        rows = np.array([own.rows for own in self.joints])
+        rows = np.array([gram.rows for gram in self.joints])
         self.weights = rows / np.maximum(squared, 1e-12 * rows)
 
     def fold_of(self, timed: bool) -> Places:
@@ -193,9 +193,9 @@ class BlockGrams:
     def squared(self, coefficients: Array) -> Array:
         """Squared errors by block and joint with coefficients of all columns, (blocks, size)."""
         both, out = np.insert(-coefficients, self.size, 1.0, axis=1), list[Array]()
-        for own in self.joints:
-            errors = np.sum(own.factor * both[own.block[:, None], own.places], axis=1)
-            out.append(np.asarray(np.bincount(own.block, errors**2, self.count), dtype=np.float64))
+        for gram in self.joints:
+            errors = np.sum(gram.factor * both[gram.block[:, None], gram.places], axis=1)
+            out.append(np.asarray(np.bincount(gram.block, errors**2, self.count), dtype=np.float64))
         return np.stack(out, axis=1)
 
     @classmethod
@@ -238,9 +238,10 @@ class BlockGrams:
         if period is not None:
             seconds, when = period, np.mod(rows.t - rows.t[0], period)
         else:
-            when = rows.t + 1e6 * rows.run
+            when = rows.t + 1e6 * rows.run  # [s], so that runs lie behind each other
         count = int(np.clip(seconds / BLOCK_SECONDS // FOLDS, 1, BLOCKS // FOLDS)) * FOLDS
         when = when[: len(when) // len(rows.joints)]  # as of all joints
+        # A nanosecond less: rows of one time, as in each period, get one place despite rounding.
         place = np.searchsorted(np.sort(when), when - 1e-9)
         block = np.minimum(place * count // len(when), count - 1).astype(np.intp)
         widths = [len(rows.supports[j]) + len(own_places[j]) + 1 for j in rows.joints]
@@ -343,6 +344,7 @@ def grams_of_reduced(
         keep = [i for i, c in enumerate(support) if columns[c] in place]
         places = np.array([*(place[columns[support[i]]] for i in keep), at], dtype=np.intp)
         change = np.eye(len(keep) + 1)
+        # From the torque to the residual: columns times beta are subtracted.
         change[:-1, -1] = [-beta[p] if p < nb else 0.0 for p in places[:-1]]
         parts = []
         for fold in range(FOLDS):
@@ -351,18 +353,17 @@ def grams_of_reduced(
             parts.append(whitened[counts > 0].reshape(-1, rows.shape[-1])[:, [*keep, len(support)]])
         X, block = np.concatenate(parts), np.repeat(np.arange(FOLDS), [*map(len, parts)])
         size = np.linalg.norm(X, axis=0)
-        for p, own in zip(places[:-1], size[:-1], strict=True):
-            if p >= nb and own > 0:
-                scales[p - nb] = min(scales[p - nb], SHARE * size[-1] / own)
+        for p, length in zip(places[:-1], size[:-1], strict=True):
+            if p >= nb and length > 0:
+                scales[p - nb] = min(scales[p - nb], SHARE * size[-1] / length)
         X = X @ change
         if size[-1] > 0 and X[:, -1].any():
             joints.append(JointGram(places, X, block, int(reduced.strata[j].counts.sum())))
     scales = np.where(np.isfinite(scales), scales, 1.0)
     factors = np.concatenate([np.ones(nb), scales, [1.0]])
-    scaled = [replace(own, factor=own.factor * factors[own.places]) for own in joints]
+    scaled = [replace(gram, factor=gram.factor * factors[gram.places]) for gram in joints]
     values, vectors = np.linalg.eigh(spread)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return BlockGrams(scaled, items, scales, root)
+    return BlockGrams(scaled, items, scales, vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def _columns(base: BaseParameters) -> list[tuple[str, str]]:

@@ -70,6 +70,7 @@ def with_terms(
         key = drive_key(drive)
         waves = (ripples or {}).get(key, ())
         symbols = [s for word in terms.get(key, ()) for s in SEARCHED[word]]
+        # A wave has two coefficients; those of waves that did not enter have no period.
         symbols = [s for s in symbols if s not in RIPPLE[2 * len(waves) :]]
         drive = replace(drive, ripple=waves or drive.ripple)
         new = tuple(s for s in symbols if s not in drive.symbols)
@@ -88,8 +89,8 @@ def remove_terms(robot: Robot, dropped: Sequence[Set[str]]) -> Robot:
     """The robot without these symbols, one set per drive."""
     drives = []
     for drive, drop in zip(robot.drives, dropped, strict=True):
-        kept = tuple(s for s in drive.symbols if s not in drop)
-        drives += [replace(drive, symbols=kept, values=None)] if kept else []
+        symbols = tuple(s for s in drive.symbols if s not in drop)
+        drives += [replace(drive, symbols=symbols, values=None)] if symbols else []
     load = robot.load_model if any(d.depends_on_load for d in drives) else None
     return replace(robot, drives=tuple(drives), load_model=load)
 
@@ -127,7 +128,7 @@ def without_restless(
     fitted = friction_by_drive(robot, delta)
     restless = {d for d in terms if not holds_at_rest(fitted.get(d, {}), plain.get(d, {}))}
     owners = {word: {d for d in terms if word in terms[d]} for word in TAKING_PLACE}
-    gone = {word for word, own in owners.items() if 2 * len(own & restless) > len(own)}
+    gone = {word for word, drives in owners.items() if 2 * len(drives & restless) > len(drives)}
     return {
         drive: tuple(
             w for w in words if w not in gone and not (w in TAKING_PLACE and drive in restless)
@@ -145,15 +146,15 @@ def term_notes(
     """The terms that each drive got, by word, and the joints where terms were rejected."""
     out, periods = [], {d: " and ".join(f"{n:g}" for n in w) for d, w in ripples.items()}
     for word in dict.fromkeys(w for words in terms.values() for w in words):
-        own = [drive for drive, words in terms.items() if word in words]
+        where = [drive for drive, words in terms.items() if word in words]
         effect = next(e for e in EFFECTS.values() if word in e.terms)
-        shown = [f"{d} ({periods[d]} times per turn)" for d in own] if word == "ripple" else own
+        shown = [f"{d} ({periods[d]} times per turn)" for d in where] if word == "ripple" else where
         text = (
             f"{effect.text}: a term for it ({word}) is added at {', '.join(shown)}, with which the "
             f"cross-validation error falls by {gains[word]:.0%}; {CONDITIONAL}"
         )
         text += SPRING if word == "spring" else ""
-        out.append(Note(text, "term-added", term=word, joints=own, gain=gains[word]))
+        out.append(Note(text, "term-added", term=word, joints=where, gain=gains[word]))
     if refused:
         text = (
             f"friction terms refused at {', '.join(refused)}: they predict better, but they leave "

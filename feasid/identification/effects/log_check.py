@@ -101,8 +101,8 @@ class LogCheck:
     @property
     def usable(self) -> bool:
         """Whether a fit of the corrected log is meaningful."""
-        found = [f for f in self.diagnosis.errors if not f.options or f.code == "dead"]
-        return not any(f.code not in SCALES for f in found)
+        errors = [f for f in self.diagnosis.errors if not f.options or f.code == "dead"]
+        return not any(f.code not in SCALES for f in errors)
 
 
 def check_log(
@@ -136,30 +136,29 @@ def check_log(
 
 def _check_dynamics(search: AdviceSearch, thorough: bool) -> list[Finding]:
     """Large mistakes, those whose remedy lowers the error of a fit; they are kept in the search."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for _ in range(MOST_CHANGES):
         try:
             judged = JudgedLog(search.samples())
         except FeasidError as error:
-            return [*found, Finding("unusable", "error", str(error))]
+            return [*findings, Finding("unusable", "error", str(error))]
         if np.abs(judged.samples.dq).max(initial=0.0) < LEAST_SPEED:
-            posed = bool(np.ptp(judged.samples.q, axis=0).max() > LEAST_SPEED)
-            level, text = STATIC[posed]
+            level, text = STATIC[bool(np.ptp(judged.samples.q, axis=0).max() > LEAST_SPEED)]
             remedy = "record a motion: feasid.excite(robot)"
-            return [*found, Finding("static", level, text, remedy)]
+            return [*findings, Finding("static", level, text, remedy)]
         likely = find_large_mistakes(judged, thorough)
         if not likely:
             break
         raw = read_signals(search.log, search.robot, **select_options(ReadOptions, search.options))
         suspects = [in_log_columns(f, raw, search.options) for f in likely]
-        taken = next(
+        mistake = next(
             (f for f in suspects[:MOST_TRIED] if search.accept([f], "preparation")), None
         ) or next((f for f in suspects[:MOST_TRIED] if search.accept_exchange(f)), None)
-        if taken is None:
-            found += [_without_advice(f) for f in suspects[:1] if f.code in SCALES]
+        if mistake is None:
+            findings += [_without_advice(f) for f in suspects[:1] if f.code in SCALES]
             break
-        found.append(replace(taken, gain=search.gain))
-    return found + _scale_findings(search, found)
+        findings.append(replace(mistake, gain=search.gain))
+    return findings + _scale_findings(search, findings)
 
 
 def _scale_findings(search: AdviceSearch, found: Sequence[Finding]) -> list[Finding]:
@@ -202,24 +201,24 @@ def confirm_advice(findings: list[Finding], search: AdviceSearch) -> list[Findin
             gain=search.gain,
         )
         findings = [joined, *others]
-    left = [k for k, f in enumerate(findings)
+    numbers = [k for k, f in enumerate(findings)
             if f.level != "note" and f.gain is None
             and f.code != "dead"  # its joint is left out, which no fit of all joints can try
             and (f.options or f.values.get(WAYS) or f.code == "gravity")]  # fmt: skip
-    taken = True
-    while left and taken:
-        taken = False
-        for k in [*left]:
+    progress = True
+    while numbers and progress:
+        progress = False
+        for k in [*numbers]:
             advised = search.accept_best_remedy(findings[k])
             if advised is not None:
                 findings[k] = replace(advised, gain=search.gain)
-                left.remove(k)
-                taken = True
-        if not taken and len(left) > 1 and search.accept([findings[k] for k in left]):
-            for k in left:
+                numbers.remove(k)
+                progress = True
+        if not progress and len(numbers) > 1 and search.accept([findings[k] for k in numbers]):
+            for k in numbers:
                 findings[k] = replace(findings[k], gain=search.gain)
-            left = []
-    for k in left:
+            numbers = []
+    for k in numbers:
         findings[k] = _without_advice(findings[k])
     return findings
 
@@ -317,8 +316,8 @@ def _reduce_as_fit(
     """The log as a fit reads it, with the terms that a fit adds."""
     reading: dict[str, Any] = select_options(LogOptions, options)
     if reading.get("filtering") == "signals" or reading.get("cutoff") is False:
-        kept = {*select_options(ReadOptions, reading), *KEPT}
-        reading = {name: value for name, value in reading.items() if name in kept}
+        names = {*select_options(ReadOptions, reading), *KEPT}
+        reading = {name: value for name, value in reading.items() if name in names}
     base, _ = base_with_terms(robot, [log], offer=CandidateTerms(()))
     work = LogTask(log, {**reading, "filtering": "equations"})
     return reduce_tasks([work], base, keep=True), base
@@ -410,14 +409,14 @@ def diagnose_logs(
     if not parts:
         return notes
     stacked = Recording.from_source(_stack_logs(parts, options))
-    found = check_log(stacked, robot, options, thorough=False).diagnosis
+    findings = check_log(stacked, robot, options, thorough=False).diagnosis
     if len(parts) > 1:
         text = (
             f"{len(parts)} logs are diagnosed as one, with rows and seconds counted through all of "
             "them in order; feasid.diagnose checks a single log"
         )
         notes.append(Note(text, "diagnosed-together", logs=len(parts)))
-    for finding in (f for f in found if f.level != "note" and f.code not in OF_THE_READER):
+    for finding in (f for f in findings if f.level != "note" and f.code not in OF_THE_READER):
         where = ""
         for part in parts if len(parts) > 1 and finding.rows else ():
             last = part.first + len(part.table)
@@ -479,8 +478,8 @@ def _stack_logs(
     column = (options.get("columns") or {}).get(RUN, RUN)
     tables = []
     for number, part in enumerate(parts):
-        own = part.table[column] if column in part.table else np.zeros(len(part.table), dtype=int)
-        table = part.table.assign(**{column: [f"{number}: {run}" for run in own]})
+        runs = part.table[column] if column in part.table else np.zeros(len(part.table), dtype=int)
+        table = part.table.assign(**{column: [f"{number}: {run}" for run in runs]})
         tables.append(table)
     units = join_header_units(tables, [part.name for part in parts])
     for table in tables:

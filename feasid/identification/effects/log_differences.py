@@ -162,26 +162,27 @@ class LogComparison(JointChanges):
     @property
     def notes(self) -> list[Note]:
         """A note for each log that differs: its file, the difference, its size, and what to do."""
-        return [self._note(d) for d in self.differences]
-
-    def _note(self, difference: Difference) -> Note:
-        k, name = difference.log, self.names[difference.log]
-        worst = int(np.nanargmax(self.left_out[k, :-1]))
-        others = np.delete(self.left_out[:, worst], [d.log for d in self.differences])
-        low, high = 100 * others.min(initial=np.inf), 100 * others.max(initial=0.0)
-        two = len(self.names) == 2
-        rest = self.names[1 - k] if two else "the other logs"
-        text = f"{name} differs from {rest} in {difference}; left out of the fit, errors on it "
-        text += f"are {100 * self.left_out[k, worst]:.2g} % at {self.joints[worst]}"
-        text += f", on the others {low:.2g} to {high:.2g} %" if len(others) > 1 else ""
-        which = "two logs do not show which of them is right: fit each alone"
-        text += f"; {which if two else 'fit the others alone'}"
-        if Path(name).suffix and not two:  # a file; a table in memory has the name of its place
-            text += f" (command line: --without {shlex.quote(name)})"
-        if difference.kind == "load":
-            text += ", or identify the load from logs without and with it (feasid.payload)"
-        return Note(text, "log-differs", level="warning", confirmed=True, log=name,
-                    kind=difference.kind, place=difference.place, size=difference.size)  # fmt: skip
+        out, two = [], len(self.names) == 2
+        for d in self.differences:
+            name = self.names[d.log]
+            worst = int(np.nanargmax(self.left_out[d.log, :-1]))
+            others = np.delete(self.left_out[:, worst], [other.log for other in self.differences])
+            low, high = 100 * others.min(initial=np.inf), 100 * others.max(initial=0.0)
+            peers = self.names[1 - d.log] if two else "the other logs"
+            text = f"{name} differs from {peers} in {d}; left out of the fit, errors on it "
+            text += f"are {100 * self.left_out[d.log, worst]:.2g} % at {self.joints[worst]}"
+            text += f", on the others {low:.2g} to {high:.2g} %" if len(others) > 1 else ""
+            which = "two logs do not show which of them is right: fit each alone"
+            text += f"; {which if two else 'fit the others alone'}"
+            if Path(name).suffix and not two:  # a file; a table in memory has the name of its place
+                text += f" (command line: --without {shlex.quote(name)})"
+            if d.kind == "load":
+                text += ", or identify the load from logs without and with it (feasid.payload)"
+            numbers = {"kind": d.kind, "place": d.place, "size": d.size}
+            out.append(
+                Note(text, "log-differs", level="warning", confirmed=True, log=name, **numbers)
+            )
+        return out
 
 
 def compare_logs(
@@ -203,8 +204,8 @@ def compare_logs(
     differences = tuple(comparison.search())
     named, without = {d.log for d in differences}, []
     for k in range(len(logs)):
-        left = named | {k} if len(named | {k}) < len(logs) else {k}
-        others = [0.0 * g if j in left else g for j, g in enumerate(comparison.grams)]
+        outside = named | {k} if len(named | {k}) < len(logs) else {k}
+        others = [0.0 * g if j in outside else g for j, g in enumerate(comparison.grams)]
         without.append(comparison.errors(k, comparison.solve([], others)[1]))
     return LogComparison(
         tuple(names),
@@ -246,10 +247,10 @@ def _candidates(
     names, size = list(robot.parameter_names), len(K) + len(torques)
     size += sum(count for _, _, count in effects)
     units = np.maximum(np.abs(delta), 1e-9)
-    masses = delta[robot.inertial_columns[:, -1]]
-    mass = WIDE * DAILY["load"] * max(float(masses.sum()), 1e-3)
+    mass = WIDE * DAILY["load"] * max(float(delta[robot.inertial_columns[:, -1]].sum()), 1e-3)
     length = max(float(np.mean([np.linalg.norm(b.position) for b in robot.bodies])), 1e-2)
     for ten in robot.inertial_columns:
+        # An unknown mass near the body's frame: its moments are those of one a link away.
         units[ten] = mass * np.array([length**2] * 6 + [length] * 3 + [1.0])
     rows = {name: r for r, name in enumerate(robot.coordinates)}
     joints = {body.name: body.joint or body.name for body in robot.bodies}
@@ -298,8 +299,8 @@ def _effect_columns(rows: Rows, at: EffectAt, robot: Robot, beta: Array) -> Arra
         return columns_of(rows, at, robot, beta, robot.gravity)
     seconds = at.number * max(float(part.run.t[-1]) for part in rows.parts)
     cold = columns_of(rows, replace(at, number=seconds), robot, beta, robot.gravity)
-    own = friction_by_drive(robot, robot.values).get(robot.joints[at.joint], {})
-    return np.asarray(cold @ [[own.get(s, 0.0)] for s in ("fc", "fv")])
+    friction = friction_by_drive(robot, robot.values).get(robot.joints[at.joint], {})
+    return np.asarray(cold @ [[friction.get(s, 0.0)] for s in ("fc", "fv")])
 
 
 _Active = tuple[int, _Candidate]
@@ -338,15 +339,16 @@ class _Comparison:
                 ("warm-up", "", [EffectAt("warm-up", j, share) for j in warming])
                 for share in WARM_TIMES
             ]
-        effects = [(kind, place, sum(1 if at.kind == "warm-up" else at.effect.size for at in own))
-                   for kind, place, own in offered]  # fmt: skip
+        # A warm-up has one column at a joint, its two kinds of friction in the model's ratio.
+        effects = [(kind, place, sum(1 if e.kind == "warm-up" else e.effect.size for e in group))
+                   for kind, place, group in offered]  # fmt: skip
         self.width = self.size + self.dof + sum(count for _, _, count in effects)
         self.folds = []
         for k, log in enumerate(logs):
             rows, columns = rows_of(k) if offered else None, np.zeros((0, 0))
             if rows is not None:
                 columns = np.hstack([_effect_columns(rows, at, robot, self.beta)
-                                     for _, _, places in offered for at in places])  # fmt: skip
+                                     for _, _, group in offered for at in group])  # fmt: skip
             self.folds.append(fold_grams(log, self.beta, noise, rows, columns, self.width))
         self.grams = [f.sum(axis=(0, 1)) for f in self.folds]
         squares = sum(log.torque_norms**2 for log in logs) / sum(log.rows for log in logs)
@@ -354,9 +356,8 @@ class _Comparison:
         # Offsets of a passive joint, which has no torque, are as large as those of others.
         self.torques = np.where(torques > 0, torques, np.median(torques[torques > 0]))
         self.mass = float(delta[base.robot.inertial_columns[:, -1]].sum())
-        whole = np.sum(self.grams, axis=0)[: self.size, : self.size]
-        every = _candidates(base, delta, self.torques, whole, effects)
-        *self.candidates, self.everything = every
+        total = np.sum(self.grams, axis=0)[: self.size, : self.size]
+        *self.candidates, self.everything = _candidates(base, delta, self.torques, total, effects)
         spread = self.everything.columns[: self.size]
         size = np.sqrt(np.sum(spread**2, axis=1))
         pull = np.linalg.pinv((spread / size[:, None]) @ (spread / size[:, None]).T, hermitian=True)
@@ -371,11 +372,11 @@ class _Comparison:
 
         `effects`: whether effects of the set-up that all logs share are common parameters, too.
         """
-        own = [np.eye(self.width)[:, : self.size]]
-        own += [
+        parts = [np.eye(self.width)[:, : self.size]]
+        parts += [
             c.columns for c in self.candidates if effects and c.kind in ("tilt", "delay", "zero")
         ]
-        common = np.hstack(own)
+        common = np.hstack(parts)
         size = common.shape[1] + sum(c.columns.shape[1] for _, c in active)
         normal, right = np.zeros((size, size)), np.zeros(size)
         normal[: self.size, : self.size] = self.pull
@@ -391,6 +392,7 @@ class _Comparison:
             normal += mapping.T @ gram[:-1, :-1] @ mapping
             right += mapping.T @ gram[:-1, -1]
             maps.append(mapping)
+        # Columns of differences are in units of their prior, which is one of variance 1.
         normal[range(self.size, size), range(self.size, size)] += 1.0
         scale = np.sqrt(np.diag(normal))
         inverse = np.linalg.pinv(normal / np.outer(scale, scale), hermitian=True)
@@ -399,10 +401,10 @@ class _Comparison:
 
     def behind(self, days: Sequence[Kind]) -> list[Array]:
         """Gram matrices of all logs, each behind its own ordinary changes of these kinds."""
-        own = [c.columns / WIDE for c in self.candidates if c.kind in days]
-        if not own:
+        parts = [c.columns / WIDE for c in self.candidates if c.kind in days]
+        if not parts:
             return self.grams
-        columns, out = np.hstack(own), []
+        columns, out = np.hstack(parts), []
         for gram in self.grams:
             felt = gram[:-1].T @ columns
             inner = columns.T @ gram[:-1, :-1] @ columns + np.eye(columns.shape[1])
@@ -421,6 +423,7 @@ class _Comparison:
         out = []
         for c in candidates:
             slope = c.columns.T @ score
+            # By chance alone it explains as much as the number of coefficients that the data tell.
             posterior = np.linalg.inv(np.eye(len(slope)) + c.columns.T @ inner @ c.columns)
             chance = len(slope) - float(np.trace(posterior))
             out.append(max(float(slope @ posterior @ slope) - chance, 0.0))
@@ -500,9 +503,9 @@ class _Comparison:
             return None
         if days:  # another robot differs in everything, too, more than the others from day to day
             both = (self.solve(pairs, self.grams) for pairs in (trial, active))
-            rest, first = (self.falls(self.grams[log], log, [self.everything], x)[0] for x in both)
+            after, first = (self.falls(self.grams[log], log, [self.everything], x)[0] for x in both)
             usual = STANDS_OUT * self.usual_change(log, trial, self.grams)
-            if rest > (1.0 - ENOUGH) * first + usual:  # never of two logs
+            if after > (1.0 - ENOUGH) * first + usual:  # never of two logs
                 return None
         return candidate, Difference(log, candidate.kind, candidate.place, size, gain.most)
 
@@ -520,6 +523,7 @@ class _Comparison:
             if not self.folds[log][f].any():
                 continue
             grams = [g.copy() for g in self.grams]
+            # Other logs keep all their folds: they were recorded at other times.
             grams[log] = grams[log] - self.folds[log][f].sum(axis=0)
             _, values, maps = self.solve(active, grams)
             v = np.append(maps[log] @ values, -1.0)

@@ -44,8 +44,8 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
             from feasid.logs.checks.floating import find_floating_mistakes
 
             reading = {"filtering": "equations", **select_options(LogOptions, asked)}
-            motion, given = recording.motion(robot, **reading), asked.get("contacts") or {}
-            contacts = {str(k): contact_from_option(v) for k, v in given.items()}
+            motion, points = recording.motion(robot, **reading), asked.get("contacts") or {}
+            contacts = {str(k): contact_from_option(v) for k, v in points.items()}
             mistakes = find_floating_mistakes(
                 df, robot, imu_from_option(asked.get("imu")), contacts
             )
@@ -55,9 +55,11 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
         raw = read_signals(recording, robot, **select_options(ReadOptions, asked))
     except LogError as error:
         return Diagnosis((_finding_of_error("columns", error),), len(df))
+    # Infinite numbers count as missing: they would swamp every mean that a check takes.
     numbers = {kind: np.where(np.isfinite(x), x, np.nan) for kind, x in raw.values.items()}
     raw = replace(raw, values=numbers)
     findings, runs = _sort_rows_by_time(df, raw)
+    # Speeds and jumps mean nothing where the order of rows is not known.
     if not any(f.level == "error" and f.code == "time" for f in findings):
         findings += [
             Finding(n.code, SAID[n.code], n, joints=tuple(n.values.get("joints", ())))
@@ -90,16 +92,16 @@ def _sort_rows_by_time(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], l
     codes, labels = run_labels(df, raw.layout.run)
     runs = []
     for code, label in enumerate(labels):
-        own = np.flatnonzero(codes == code)
-        steps = np.diff(raw.t[own])
-        rows = own[np.concatenate([[True], steps != 0])] if len(own) else own
+        places = np.flatnonzero(codes == code)
+        steps = np.diff(raw.t[places])
+        rows = places[np.concatenate([[True], steps != 0])] if len(places) else places
         try:
             check_order(raw.t[rows], rows, label)
         except LogError as error:
             findings.append(_finding_of_error("time", error))
         repeats = np.flatnonzero(steps == 0)
         if doubled := len(repeats):
-            at, after = own[repeats], own[repeats + 1]
+            at, after = places[repeats], places[repeats + 1]
             same = all(np.array_equal(x[after], x[at], equal_nan=True) for x in raw.values.values())
             level = "warning" if same else "error"
             text = f"{doubled} row(s) have the time stamp of the row before, "
@@ -140,8 +142,8 @@ def _combine_with_options(
             for k, v in out["units"].items()
         }
     if "offsets" in out:
-        given = options.get("offsets") or {}
-        out["offsets"] = {j: given.get(j, 0.0) + v for j, v in out["offsets"].items()}
+        offsets = options.get("offsets") or {}
+        out["offsets"] = {j: offsets.get(j, 0.0) + v for j, v in out["offsets"].items()}
     if "columns" in out:
         # Joints are exchanged in all kinds of signals that the log has.
         place = {joint: k for k, joint in enumerate(raw.layout.coordinates)}
@@ -203,7 +205,7 @@ def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:
 def _dominant_expressions(vector: Array, expressions: tuple[str, ...]) -> str:
     large = np.argsort(-np.abs(vector))[:3]
     parts = [expressions[k].split(" ", 1) for k in large if abs(vector[k]) > DOMINANT]
-    return ", ".join(head + (" ..." if rest else "") for head, *rest in parts)
+    return ", ".join(head + (" ..." if more else "") for head, *more in parts)
 
 
 def _unexcited_finding(

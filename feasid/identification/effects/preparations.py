@@ -190,9 +190,10 @@ class JudgedLog:
     @cached_property
     def _problem(self) -> tuple[EstimationProblem, EntropicProblem, Array]:
         """The problem of the feasible model, for these samples, and a start."""
-        near, samples = self.near, self.samples
-        if near and all(getattr(samples, k) is getattr(near.samples, k) for k in (*MOTION, "tau")):
-            problem, start = near._problem[0].under_gravity(self.base), near._problem[2]
+        like, samples = self.near, self.samples
+        # Only gravity changed: constraints and units of the problem are the same.
+        if like and all(getattr(samples, k) is getattr(like.samples, k) for k in (*MOTION, "tau")):
+            problem, start = like._problem[0].under_gravity(self.base), like._problem[2]
         else:
             estimator = Estimator(self.base, self.feasible)
             problem = estimator.problem(self.reduced)
@@ -201,8 +202,7 @@ class JudgedLog:
 
     def _model_after(self, steps: int, start: Array) -> Array:
         """Free parameters after so many Newton steps, or near the minimum."""
-        enough = ENOUGH * len(self.samples.tau)
-        return self._problem[1].approach(start, WEIGHT, enough, steps)
+        return self._problem[1].approach(start, WEIGHT, ENOUGH * len(self.samples.tau), steps)
 
     @cached_property
     def model(self) -> Array:
@@ -219,21 +219,6 @@ class JudgedLog:
         penalty = WEIGHT * self._problem[1].divergence(free) / len(self.samples.tau)
         return float(np.sum(np.log(np.maximum(self.errors_of(free), SMALLEST_ERROR)))) + penalty
 
-    @cached_property
-    def exchange_errors(self) -> Array:
-        """Relative error of torque k by least squares on the columns of joint j, (dof, dof)."""
-        tau = self.samples.tau
-        out = np.ones((tau.shape[1], tau.shape[1]))
-        size = np.maximum(np.linalg.norm(tau, axis=0), 1e-300)
-        motion, columns = (getattr(self.samples, k) for k in MOTION), self.reduced.columns
-        every = regressor(self.samples.robot, *motion, columns=columns)
-        for j, support in enumerate(self.reduced.supports):
-            basis, r = np.linalg.qr(every[:, j, list(support)])
-            size_of = np.abs(np.diag(r))  # columns that depend on those before are left out
-            basis = basis[:, size_of > 1e-8 * max(size_of.max(initial=0.0), 1e-300)]
-            out[j] = np.linalg.norm(tau - basis @ (basis.T @ tau), axis=0) / size
-        return np.maximum(out, SMALLEST_ERROR)
-
 
 def find_large_mistakes(judged: JudgedLog, thorough: bool) -> list[Finding]:
     """Suspicions that lower J, the best first; none of them was tried on the whole log.
@@ -244,7 +229,7 @@ def find_large_mistakes(judged: JudgedLog, thorough: bool) -> list[Finding]:
     it need not lower J by much.
     """
     floor = len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL
-    found = []
+    suspicions = []
     likely = judged.cost >= floor  # else nothing but a factor can lower J by so much
 
     def cost_of(finding: Finding, samples: DecimatedLog) -> float:
@@ -255,7 +240,7 @@ def find_large_mistakes(judged: JudgedLog, thorough: bool) -> list[Finding]:
             return np.inf
         cost = float(np.sum(np.log(other.least_errors)))  # what no model goes below
         if cost < enough and (cost := other.cost_within(enough)) < enough:
-            found.append((cost, finding))
+            suspicions.append((cost, finding))
         return cost
 
     if np.isfinite(judged.cost):
@@ -265,7 +250,7 @@ def find_large_mistakes(judged: JudgedLog, thorough: bool) -> list[Finding]:
         cost_of(*suspect)
     if likely and judged.samples.robot.dof <= MOST_JOINTS:
         _try_gravity(judged, cost_of)
-    return [finding for _, finding in sorted(found, key=lambda pair: pair[0])]
+    return [finding for _, finding in sorted(suspicions, key=lambda pair: pair[0])]
 
 
 def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]:
@@ -275,8 +260,18 @@ def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]
         yield _sign_finding((name,)), samples.with_scaled_signals(("tau",), j, -1.0)
     if len(names) > 1:
         yield _sign_finding(names), replace(samples, tau=-samples.tau)
-    # Torques in another order: pairs that explain each other well, and the best order of all.
-    table, dof = np.log(judged.exchange_errors), judged.base.robot.dof
+    # Torques in another order: pairs that explain each other well, and the best order of all, by
+    # the relative error of torque k by least squares on the columns of joint j, (dof, dof).
+    tau, dof = samples.tau, judged.base.robot.dof
+    errors, sizes = np.ones((dof, dof)), np.maximum(np.linalg.norm(tau, axis=0), 1e-300)
+    every = regressor(samples.robot, samples.q, samples.dq, samples.ddq,
+                      columns=judged.reduced.columns)  # fmt: skip
+    for j, support in enumerate(judged.reduced.supports):
+        basis, r = np.linalg.qr(every[:, j, list(support)])
+        diagonal = np.abs(np.diag(r))  # columns that depend on those before are left out
+        basis = basis[:, diagonal > 1e-8 * max(diagonal.max(initial=0.0), 1e-300)]
+        errors[j] = np.linalg.norm(tau - basis @ (basis.T @ tau), axis=0) / sizes
+    table = np.log(np.maximum(errors, SMALLEST_ERROR))
     pairs = sorted(
         combinations(range(dof), 2),
         key=lambda p: table[p] + table[p[::-1]] - table[p[0], p[0]] - table[p[1], p[1]],
@@ -313,8 +308,8 @@ def _make_finding(
     **values: Any,
 ) -> Finding:
     remedy = ", ".join(f"{k}={v}" for k, v in options.items())
-    told = code, "error", message, remedy, tuple(joints), tuple(columns)
-    return Finding(*told, options=options, values=values, evidence="dynamics")
+    fields = code, "error", message, remedy, tuple(joints), tuple(columns)
+    return Finding(*fields, options=options, values=values, evidence="dynamics")
 
 
 def _exchange_order(dof: int, pair: tuple[int, int]) -> list[int]:
@@ -370,17 +365,17 @@ def _description_factors(samples: DecimatedLog) -> dict[int, float]:
     out = {}
     for j in range(samples.robot.dof):
         tau, v = samples.tau[:, j], samples.dq[:, j]
-        own = np.stack([samples.ddq[:, j], v, np.tanh(v / SLOW_SPEED)], axis=1)
+        terms = np.stack([samples.ddq[:, j], v, np.tanh(v / SLOW_SPEED)], axis=1)
         size = max(float(np.linalg.norm(tau)), 1e-300)
-        scale = np.maximum(np.linalg.norm(own, axis=0), 1e-300)
-        _, without = nnls(own / scale, tau / size)
+        scale = np.maximum(np.linalg.norm(terms, axis=0), 1e-300)
+        _, without = nnls(terms / scale, tau / size)
         rigid_size = float(np.linalg.norm(rigid[:, j]))
         if rigid_size == 0.0:
             continue
-        both = np.column_stack([own / scale, rigid[:, j] / rigid_size])
-        found, left = nnls(both, tau / size)
-        if found[-1] > 0 and left < TOLD_BY_WEIGHT and left < without / TELLING:
-            out[j] = float(found[-1]) * size / rigid_size
+        both = np.column_stack([terms / scale, rigid[:, j] / rigid_size])
+        coefficients, residual = nnls(both, tau / size)
+        if coefficients[-1] > 0 and residual < TOLD_BY_WEIGHT and residual < without / TELLING:
+            out[j] = float(coefficients[-1]) * size / rigid_size
     return out
 
 
@@ -394,8 +389,7 @@ def _position_mistakes(samples: DecimatedLog, j: int) -> Iterator[tuple[Finding,
     """A revolute joint's position the other way round, from another zero, or in degrees."""
     name = samples.robot.coordinates[j]
     if np.abs(samples.q[:, j]).max() > WIDE:
-        why = "is 57.3 times what the torques show"
-        finding = degrees_finding(name, f"q_{name}", why)
+        finding = degrees_finding(name, f"q_{name}", "is 57.3 times what the torques show")
         yield finding, samples.with_scaled_signals(("q",), j, float(DEGREE))
     for kinds in (MOTION, (*MOTION, "tau")):
         what = "position and torque count" if "tau" in kinds else "position counts"

@@ -105,14 +105,13 @@ class ScoreTests:
         prior = 1.0 / (widths * scale) ** 2
         alone = without_negative_part(X.T @ X - WX.T @ self.P @ WX)
         C = np.asarray(np.linalg.pinv(alone + np.diag(prior), rcond=1e-10, hermitian=True))
-        blocks = int(self.rows.block.max()) + 1
-        sums = np.zeros((blocks, X.shape[1]))
+        sums = np.zeros((int(self.rows.block.max()) + 1, X.shape[1]))
         np.add.at(sums, self.rows.block, (X - self._expand(self.P @ WX)) * self.e[:, None])
         robust = np.diag(C @ (sums.T @ sums) @ C)
         wider = np.sqrt(np.maximum(robust / np.maximum(np.diag(C), 1e-300), 1.0)) / scale
         step = C @ (X.T @ self.e - prior * values * scale)
-        own = slice(len(values) - len(offsets))
-        return (step / scale)[own], (C * np.outer(wider, wider))[own, own]
+        part = slice(len(values) - len(offsets))
+        return (step / scale)[part], (C * np.outer(wider, wider))[part, part]
 
     def posterior(
         self, effects: Sequence[EffectAt], widths: Array, doubt: float = 1.0
@@ -137,8 +136,8 @@ class ScoreTests:
             np.linalg.pinv(alone + np.diag((unit / widths) ** 2), hermitian=True)
         ) * np.outer(unit, unit)
         mean, followed = covariance @ (X.T @ self.e), self.P @ WX
-        seen = self._expand(followed)  # P D P = P - P W'W P
-        held = without_negative_part(WX.T @ followed - seen.T @ seen)
+        fitted = self._expand(followed)  # P D P = P - P W'W P
+        held = without_negative_part(WX.T @ followed - fitted.T @ fitted)
         covariance = covariance + max(doubt - 1.0, 0.0) * covariance @ held @ covariance
         return mean, covariance, WX / self.unit[:, None]
 

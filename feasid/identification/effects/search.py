@@ -226,11 +226,11 @@ class EffectSearch:
 
     def _candidates(self) -> Iterator[Group]:
         """Every effect that may still enter, at each joint and at all joints at once."""
-        taken = Counter((m.effect.instead_of or m.kind, m.joint) for m in self.effects)
+        counts = Counter((m.effect.instead_of or m.kind, m.joint) for m in self.effects)
         groups: dict[tuple[str, float], list[EffectAt]] = {}
         for m in self.grams.items:
             most = len(RIPPLE) // 2 if m.kind == "ripple" else 1
-            if taken[m.effect.instead_of or m.kind, m.joint] < most and m not in self.effects:
+            if counts[m.effect.instead_of or m.kind, m.joint] < most and m not in self.effects:
                 groups.setdefault((m.kind, m.number), []).append(m)
         for group in groups.values():
             if len({m.joint for m in group}) == len(group) > 1:
@@ -254,19 +254,19 @@ class EffectSearch:
             return out
 
         ranked = (entry for timed in folds for entry in scores(timed, offered[timed]))
-        left = sorted(ranked, key=lambda entry: entry[0])
-        for _ in range(min(MOST_JUDGED, len(left))):
-            saved, group = left.pop()
+        queue = sorted(ranked, key=lambda entry: entry[0])
+        for _ in range(min(MOST_JUDGED, len(queue))):
+            saved, group = queue.pop()
             own, why = self._possible(group)
             if own and own != group:  # what it saves at joints where it can be
-                insort(left, scores(own[0].effect.timed, [own])[0], key=lambda entry: entry[0])
+                insort(queue, scores(own[0].effect.timed, [own])[0], key=lambda entry: entry[0])
                 continue
             gain = folds[group[0].effect.timed].gain(group)
             rule = RULES.get(group[0].kind, RULES["effect"])
             if not own and group[0].effect.kind == "feature" and rule.accepts(gain):
                 return Candidate(group, gain, why=why)
             if own and rule.accepts(gain):
-                others = (g[0] for s, g in reversed(left) if len(g) == 1 and s > ALIKE * saved)
+                others = (g[0] for s, g in reversed(queue) if len(g) == 1 and s > ALIKE * saved)
                 alike = [m for m in others if m.kind == own[0].kind and m.joint != own[0].joint]
                 return Candidate(own, gain, True, alike=tuple(alike) if len(own) == 1 else ())
             self.tried[group] = Candidate(group, gain, why=why or rule.refuses(gain))
@@ -277,5 +277,5 @@ class EffectSearch:
         if not group[0].effect.positive:
             return group, ""
         values, _ = self.grams.values([*self.effects, *group])
-        own = tuple(m for m in group if values[m].sum() > 0)
-        return own, "" if own else "its sign is impossible"
+        possible = tuple(m for m in group if values[m].sum() > 0)
+        return possible, "" if possible else "its sign is impossible"

@@ -124,8 +124,8 @@ class Selection:
 
     def gain_of(self, kind: str) -> float:
         """Share by which all effects of a kind lowered the held-out errors."""
-        left = [1.0 - c.gain.share for c in self.findings if c.effects[0].kind == kind]
-        return 1.0 - float(np.prod(left))
+        factors = [1.0 - c.gain.share for c in self.findings if c.effects[0].kind == kind]
+        return 1.0 - float(np.prod(factors))
 
     @property
     def gains_by_effect(self) -> dict[EffectAt, float]:
@@ -327,8 +327,7 @@ def enter_effects(
         selection = replace(again, candidates=(*again.candidates, *fitted.unconfirmed_errors))
     gain = trial.held_out(plain).gain(over=plain.held_out(plain))
     if not RULES["fit"].accepts(gain):
-        rejected = selection.with_fitted((), "feasible fits with all of it predict no better")
-        return rejected, plain
+        return selection.with_fitted((), "feasible fits with all of it predict no better"), plain
     return replace(fitted, term_notes=selection.notes_of_terms(terms)), trial
 
 
@@ -344,9 +343,9 @@ def correct_selection(
     while True:
         robot = setup.abrupt_robot if selection.abrupt else before
         robot = with_terms(robot, terms, bodies, setup.travel, selection.ripples)
-        own = setup if robot.drives == before.drives else setup.with_robot(robot)
+        log = setup if robot.drives == before.drives else setup.with_robot(robot)
         correction = selection.trial.correction
-        start = CorrectedLog(own, correction, plain.noise, plain.prior_weight, None)
+        start = CorrectedLog(log, correction, plain.noise, plain.prior_weight, None)
         corrected = correct_log(start, selection.sensors)
         fewer = without_restless(terms, robot, corrected.delta, usual)
         if fewer == terms:
@@ -361,8 +360,8 @@ def select_effects(
     """Search a log around its plain fit for everything that may enter, without `barred` kinds."""
     plain = CorrectedLog(setup, NOTHING, estimate.noise, estimate.prior_weight, estimate.near)
     trial, delay, delays = plain, EffectAt("delay"), list[Candidate]()
-    asked = setup.options["calibration"]
-    gains = isinstance(asked, Mapping) and bool(asked.get("gain"))
+    option = setup.options["calibration"]
+    gains = isinstance(option, Mapping) and bool(option.get("gain"))
     while True:
         offered = [e for e in offered_effects(trial, words) if e.kind not in barred]
         stop = "delay" if len(delays) < MOST_DELAYS else ""
@@ -393,8 +392,7 @@ def select_terms(
     part = restrict_terms(reduced, wide.robot, plain)
     comparison = estimator.on(plain).for_comparison()
     noise = comparison.estimate_noise(part)
-    kept = replace(comparison, noise=noise)
-    _, delta, covariance = kept.follow(part)
+    _, delta, covariance = replace(comparison, noise=noise).follow(part)
     K = np.asarray(plain.K, dtype=np.float64)
     grams = grams_of_reduced(reduced, wide, plain, words, K @ delta, K @ covariance @ K.T, noise)
     drives = tuple(map(drive_key, wide.robot.drives))

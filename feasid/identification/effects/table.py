@@ -206,7 +206,7 @@ def term_columns(word: str) -> ColumnsOf:
     def factors(around: Around) -> Iterable[Array]:
         run, j = around.part.run, around.at.joint
         q, v, a = run.q[:, j], run.dq[:, j], run.ddq[:, j]
-        rest = next(
+        centre = next(
             (d.rest for d in around.model.drives if d.coupling == {around.model.joints[j]: 1}), 0.0
         )
         for term in (TERMS[symbol] for symbol in FRICTION[word]):
@@ -215,7 +215,7 @@ def term_columns(word: str) -> ColumnsOf:
                 at = around.rows, around.part, around.model
                 load = around.part.interpolate(decimated_rigid_torque(*at, term.at_rest)[:, j])
             sign = sign_of_speed(v, around.model)
-            state = JointState(q, q - rest, q - rest, (), v, a, sign, load, np)
+            state = JointState(q, q - centre, q - centre, (), v, a, sign, load, np)
             yield np.asarray(term.factor(state))
 
     return of_joint(factors)
@@ -280,9 +280,9 @@ def coupling_columns(around: Around) -> Array:
     """Inertia and friction of a motor along a combination of two joints."""
     run, j, k = around.part.run, around.at.joint, around.at.other
     v, a = (x[:, j] + around.at.number * x[:, k] for x in (run.dq, run.ddq))
-    own = around.part.filter_signal(np.stack([a, v, sign_of_speed(v, around.rows.robot)]))
+    signals = around.part.filter_signal(np.stack([a, v, sign_of_speed(v, around.rows.robot)]))
     out = np.zeros((3, around.rows.robot.dof, len(around.part.samples)))
-    out[:, j], out[:, k] = own, around.at.number * own
+    out[:, j], out[:, k] = signals, around.at.number * signals
     return out
 
 
@@ -429,8 +429,8 @@ def decimated_rigid_torque(rows: Rows, part: RunRows, model: Robot, at_rest: boo
         motion = (part.decimate(x) for x in (run.q, moves * run.dq, moves * run.ddq))
         return inverse_dynamics(model.without_joint_terms(), *motion)
 
-    kept = rows.derived.setdefault(("torque", at_rest, id(part)), {})
-    return compute_once(kept, model.values.tobytes(), torque)
+    memory = rows.derived.setdefault(("torque", at_rest, id(part)), {})
+    return compute_once(memory, model.values.tobytes(), torque)
 
 
 def decimated_derivatives(rows: Rows, part: RunRows, model: Robot) -> TorqueDerivatives:
@@ -459,9 +459,9 @@ def strongest_harmonics(rows: Rows, joint: int, beta: Array, count: int) -> list
         for _ in HARMONICS:
             wave = wave * step
             sums.append((wave @ e, wave @ wave))
-        (seen, twice), size = np.array(sums).T, (1.0 + 1e-9) * len(e)
+        (along, twice), size = np.array(sums).T, (1.0 + 1e-9) * len(e)
         cosines, sines, both = (size + twice.real) / 2, (size - twice.real) / 2, twice.imag / 2
-        c, s = seen.real, seen.imag
+        c, s = along.real, along.imag
         squares = sines * c**2 - 2 * both * c * s + cosines * s**2
         numbers.append(HARMONICS[int(np.argmax(squares / (cosines * sines - both**2)))])
         waves = np.hstack([harmonic_columns(at, number) for number in numbers])

@@ -336,8 +336,7 @@ class Estimator:
         if isinstance(self.weights, str):
             return Noise(deviations**2, 0 * rms, noise.correlation)
         # The caller's weights are ratios of joints; residuals give their common scale.
-        measured = measured_rows(equations)
-        common = float(np.mean((self.weights * deviations)[measured] ** 2))
+        common = float(np.mean((self.weights * deviations)[measured_rows(equations)] ** 2))
         return Noise(common / self.weights**2, 0 * rms, noise.correlation)
 
     def _prior_weight(

@@ -152,17 +152,13 @@ def least_squares(r: Array, rho: Array) -> tuple[Array, Array]:
 
 
 def estimate_noise(
-    reduced: Reduced,
-    solver: Solver = least_squares,
-    folds: Sequence[int] | None = None,
-    correlated: bool = True,
+    reduced: Reduced, solver: Solver = least_squares, correlated: bool = True
 ) -> tuple[Noise, Array]:
     """Noise and the solver's estimate, alternating.
 
     `solver`: weighted least squares, or an estimator with a prior: on short logs the former
-    overfits the noise, so its residual is too small; `folds`: only these stretches of time;
-    `correlated`: whether to count effective rows; without strata rows count as independent. Returns
-    (nb,): base parameters.
+    overfits the noise, so its residual is too small; `correlated`: whether to count effective rows;
+    without strata rows count as independent. Returns (nb,): base parameters.
     """
     dof = len(reduced.triangles)
     power = np.array([np.sum(t[:, -1] ** 2) for t in reduced.triangles]) / max(reduced.rows, 1)
@@ -173,20 +169,18 @@ def estimate_noise(
     noise = Noise(
         FIRST_DEVIATION**2 * (power + SMALLEST_DEVIATION * overall), np.zeros(dof), np.ones(dof)
     )
-    beta, spread = solver(*noise.whitened_triangle(reduced, folds)[:2])
+    beta, spread = solver(*noise.whitened_triangle(reduced)[:2])
     for _ in range(NOISE_ROUNDS):
-        noise = variances(reduced, noise, beta, spread, folds)
-        beta, spread = solver(*noise.whitened_triangle(reduced, folds)[:2])
+        noise = variances(reduced, noise, beta, spread)
+        beta, spread = solver(*noise.whitened_triangle(reduced)[:2])
     if correlated and reduced.strata:
         # Only now: a joint that counts less leaves a residual that is more alike from row to row.
         noise = replace(noise, correlation=correlation_times(reduced, beta, spread))
-        beta, _ = solver(*noise.whitened_triangle(reduced, folds)[:2])
+        beta, _ = solver(*noise.whitened_triangle(reduced)[:2])
     return noise, beta
 
 
-def variances(
-    reduced: Reduced, noise: Noise, beta: Array, spread: Array, folds: Sequence[int] | None = None
-) -> Noise:
+def variances(reduced: Reduced, noise: Noise, beta: Array, spread: Array) -> Noise:
     """A and b per joint from the residuals of beta, by weighted non-negative least squares.
 
     An estimate follows the noise of its own rows: a class of n rows whose whitened triangle is T
@@ -195,7 +189,7 @@ def variances(
     dof = len(reduced.triangles)
     quick, slow = np.empty(dof), np.zeros(dof)
     for j in range(dof):
-        triangles, counts, slowness = _slowness_classes(reduced, j, folds)
+        triangles, counts, slowness = _slowness_classes(reduced, j, None)
         support = list(reduced.supports[j])
         inner = spread[np.ix_(support, support)]
         white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]
@@ -208,7 +202,7 @@ def variances(
         floor = max(least**2 * float(power / max(counts.sum(), 1.0)), TINY)
         has_rows = counts > 0
         rows = degrees_of_freedom[has_rows]
-        mean = np.maximum(squared_residuals(reduced, j, beta, folds)[has_rows] / rows, floor)
+        mean = np.maximum(squared_residuals(reduced, j, beta)[has_rows] / rows, floor)
         # Of mean = a + b slowness; a mean deviates by itself over the root of its rows.
         model = np.column_stack([np.ones(len(mean)), slowness[has_rows]])
         deviation = np.full(len(mean), max(float(rows @ mean / rows.sum()), floor))
@@ -233,8 +227,7 @@ def correlation_times(reduced: Reduced, beta: Array, spread: Array) -> Array:
         columns = list(support)
         time = 1.0
         for _ in range(CORRELATION_STEPS):
-            followed = time * spread[np.ix_(columns, columns)]
-            time = strata.correlation_time(beta[columns], followed)
+            time = strata.correlation_time(beta[columns], time * spread[np.ix_(columns, columns)])
         out.append(time)
     return np.array(out)
 
@@ -258,8 +251,7 @@ def standard_deviations(triangle: Array, residual: float, rows: int) -> Array:
     variance = ((right[determined] / singular[determined, None]) ** 2).sum(axis=0)
     # A parameter is fixed when its axis has no part in the unseen directions.
     blind = (right[~determined] ** 2).sum(axis=0) > RANK_SHARE
-    deviation = residual / np.sqrt(rows - size) * np.sqrt(variance) / scale
-    return np.where(blind, np.inf, deviation)
+    return np.where(blind, np.inf, residual / np.sqrt(rows - size) * np.sqrt(variance) / scale)
 
 
 EXPECTED_DELAY = 0.5  #: Prior standard deviation of the delay, in samples.

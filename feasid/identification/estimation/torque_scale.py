@@ -91,9 +91,8 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> tuple[Array,
         # A vertical axis of a robot at rest carries no weight: nothing tells its constant.
         if size[0] == 0:
             continue
-        solution = np.linalg.lstsq(columns, rho, rcond=1e-10)[0]
         # The rigid body's factor is the log's units per N m: a constant is its inverse.
-        per = solution[0] / size[0]
+        per = np.linalg.lstsq(columns, rho, rcond=1e-10)[0][0] / size[0]
         constants[j] = 1.0 / per if per else np.nan
         deviation = np.sqrt(np.linalg.pinv(columns.T @ columns)[0, 0]) / size[0]
         # Each body's inertials are wrong by themselves, and move the factor by their own share.

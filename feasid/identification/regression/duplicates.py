@@ -136,5 +136,6 @@ def _moment_distance(a: Array, b: Array) -> float:
     power = np.diag(first)
     power = np.where(power > ROUNDING * power.max(), power, np.inf)  # columns that are nothing
     scale = np.sqrt(np.outer(power, power))
+    # Logs may differ in length: moments are compared up to a common factor.
     ratio = np.trace(first / scale) / max(float(np.trace(second / scale)), 1e-300)
     return float(np.abs((first - ratio * second) / scale).max())

@@ -42,12 +42,14 @@ class EquationReducer:
     def add(self, run: Run) -> None:
         """Add one run of unfiltered torques; a run shorter than the window adds nothing."""
         self.restart()
-        whole = self.former.rows_of(run) if self.keep else None
-        for rows in self.former.form(run) if whole is None else [whole]:
+        # Rows that nobody keeps are formed in groups, so that a long run needs little memory.
+        every = self.former.rows_of(run) if self.keep else None
+        for rows in self.former.form(run) if every is None else [every]:
             self.add_rows(rows)
         if run.applied is not None:
             self._power += self.former.squared_norms(run)
         self._period = max(self._period, 1.0 / run.rate)
+        # The surroundings of a piece of a streamed log are counted with the pieces next to it.
         self._samples += len(run) if run.own is None else run.own[1] - run.own[0]
 
     def restart(self) -> None:
@@ -58,8 +60,8 @@ class EquationReducer:
     def add_rows(self, rows: RunRows, samples: int = 0) -> None:
         """Add equations that the caller formed from a number of samples."""
         fold = seconds_of_folds(rows.t) % FOLDS
-        own = rows.filtered, rows.raw, rows.slowness, rows.slope
-        for strata, through, raw, slow, slope in zip(self._strata, *own, strict=True):
+        signals = rows.filtered, rows.raw, rows.slowness, rows.slope
+        for strata, through, raw, slow, slope in zip(self._strata, *signals, strict=True):
             strata.add(through, raw, slow, fold, slope)
         self._rows += len(rows.samples)
         self._samples += samples

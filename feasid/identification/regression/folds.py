@@ -39,12 +39,14 @@ def absorb_rows(triangle: Array, block: Array) -> None:
     new, _, _, info = dtpqrt(0, panel, triangle, block, overwrite_a=1, overwrite_b=1)
     if info:
         raise LogError(f"LAPACK tpqrt rejected argument {-info}")
+    # The wrapper of LAPACK works on a copy where the array is not as Fortran has it.
     if new is not triangle:
         triangle[...] = new
 
 
 def stack_triangles(upper: Array, lower: Array) -> Array:
     """Triangle of one triangle on top of another."""
+    # The first triangle belongs to the caller: a copy is changed, made once.
     out = np.asfortranarray(upper)
     out = out.copy(order="F") if out is upper else out
     absorb_rows(out, np.array(lower, order="F"))
@@ -149,8 +151,7 @@ class Strata:
         selected = list(folds)
         rows = self.triangles[:, selected].reshape(CLASSES, -1, self.triangles.shape[-1])
         counts = self.counts[:, selected].sum(axis=1)
-        slow = self.slowness[:, selected].sum(axis=1) / np.maximum(counts, 1)
-        return rows, counts, slow
+        return rows, counts, self.slowness[:, selected].sum(axis=1) / np.maximum(counts, 1)
 
     @cached_property
     def total_triangle(self) -> Array:
@@ -171,6 +172,7 @@ class Strata:
         if followed is not None:
             power = power + np.einsum("lij,ij->l", self.products[:, :-2, :-2], followed)
         mean = power / np.maximum(self.pairs, 1e-300)
+        # Of one row that moves, or none, nothing follows about others.
         if not mean[0] > 0 or self.pairs[0] <= LAGS[1]:
             return 1.0
         rho = mean / mean[0]
@@ -266,6 +268,7 @@ class StrataBuilder:
             if later.start >= count:
                 continue
             earlier = slice(later.start - lag, count - lag)
+            # Only quadratic forms are taken of it, which see the symmetric part alone.
             product = new[:, later] @ new[:, earlier].T
             self._sum.products[k] += 0.5 * (product + product.T)
             self._sum.pairs[k] += float(quick[later] @ quick[earlier])
@@ -291,19 +294,22 @@ def find_period(runs: Sequence[Run]) -> float | None:
     # A robot that starts at rest takes some seconds to reach the motion that it repeats.
     for speed in (s[int(SHORTEST_PERIOD * SIGNAL_RATE) :] for s in speeds):
         size = len(speed)
+        # Padded to twice the length, so that the end does not meet the beginning.
         spectrum = np.fft.rfft(speed, 2 * size, axis=0)
         same = np.fft.irfft((np.abs(spectrum) ** 2).sum(axis=1))[:size]
         power = np.append(0.0, np.cumsum((speed**2).sum(axis=1)))
         lags = np.arange(int(LONGEST_PERIOD * size) + 1)
+        # Squared distance of the motion from itself, later, over that of two unrelated motions.
         both = power[size - lags] + power[size] - power[lags]
         apart = np.maximum(both - 2 * same[lags], 0.0) / np.maximum(both, 1e-300)
         # A period lies between two samples: a parabola through three of them has its minimum there.
         slope, bend = (apart[2:] - apart[:-2]) / 2, np.diff(apart, 2)
         step = np.divide(-slope, bend, out=np.zeros(len(bend)), where=bend > np.abs(slope))
         lags, apart = lags[1:-1] + step, np.sqrt(np.maximum(apart[1:-1] + step * slope / 2, 0.0))
-        left = (np.maximum.accumulate(apart) > REPEATS) & (lags >= SHORTEST_PERIOD * SIGNAL_RATE)
-        apart[~left] = np.inf
-        if left.any() and apart.min() < REPEATS and (best is None or apart.min() < best[0]):
+        # A slow motion is like itself a moment later: it repeats only after it has been elsewhere.
+        away = (np.maximum.accumulate(apart) > REPEATS) & (lags >= SHORTEST_PERIOD * SIGNAL_RATE)
+        apart[~away] = np.inf
+        if away.any() and apart.min() < REPEATS and (best is None or apart.min() < best[0]):
             alike = apart < 1.5 * apart.min() + 0.1 * REPEATS  # later ones are multiples
             stop = np.argmax(alike) + np.argmin(np.append(alike[np.argmax(alike) :], False))
             lag = lags[np.argmin(np.where(alike, apart, np.inf)[:stop])]
@@ -312,7 +318,7 @@ def find_period(runs: Sequence[Run]) -> float | None:
         size = min(map(len, speeds))
         first, *others = (s[:size] for s in speeds)
         size_of = np.linalg.norm
-        away = [size_of(first - s) / np.hypot(size_of(first), size_of(s)) for s in others]
-        if max(map(len, speeds)) < 1.2 * size and max(away) < REPEATS:
+        differences = [size_of(first - s) / np.hypot(size_of(first), size_of(s)) for s in others]
+        if max(map(len, speeds)) < 1.2 * size and max(differences) < REPEATS:
             return float(max(map(len, speeds)) / SIGNAL_RATE)
     return None if best is None else best[1]

@@ -104,6 +104,7 @@ class GaussianLowPass:
 
     def decimating_filter(self, every: int = 1) -> DecimatingFilter:
         """The low-pass of signals of which only every n-th sample is given."""
+        # Counted from the middle of the window; every n-th of the weights adds up to 1 anew.
         taps = self.taps[self.half_width % every :: every]
         return DecimatingFilter(taps / taps.sum(), self.spacing // every)
 
@@ -134,17 +135,16 @@ class GaussianLowPass:
         low, high = max(self.half_width, first), min(samples - self.half_width, last)
         if low >= high:
             return np.zeros(0, dtype=np.intp)
-        start = low + (-(anchor + low)) % self.spacing
-        return np.arange(start, high, self.spacing)
+        return np.arange(low + (-(anchor + low)) % self.spacing, high, self.spacing)
 
     def row_groups(
         self, samples: int, chunk: int, anchor: int = 0, own: tuple[int, int] | None = None
     ) -> Iterator[npt.NDArray[np.intp]]:
         """The kept rows in groups of whole tiles, each within about `chunk` samples."""
         centres = self.kept_rows(samples, anchor, own)
+        # Groups share a window of samples: at least five windows long, they form little twice.
         width = 2 * self.half_width + 1
-        room = max(chunk, 6 * width) - width
-        size = TILE * max(1, room // (TILE * self.spacing))
+        size = TILE * max(1, (max(chunk, 6 * width) - width) // (TILE * self.spacing))
         for start in range(0, len(centres), size):
             yield centres[start : start + size]
 
@@ -172,6 +172,7 @@ def low_pass_motion(motion: Motion) -> Motion:
             for kind in ("q", "dq", "ddq", "tau", "applied")
             if getattr(run, kind) is not None
         }
+        # What counts samples of the run as it was (`own`, `live`) does not hold for the rest.
         inside = slice(half, len(run) - half)
         runs.append(
             replace(run, rows=run.rows[inside], t=run.t[inside], **signals, own=None, live=None)

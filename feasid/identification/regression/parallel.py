@@ -121,6 +121,7 @@ class _Worker:
         """Call it from another thread: running processes are killed, and no new one is started."""
         with self.lock:
             self.stopped = True
+            # A thread that waits for room wakes up and sees that it is stopped.
             self.room.release()
             if self.process is not None:
                 self.process.kill()
@@ -169,11 +170,13 @@ def start_worker(job: Job) -> subprocess.Popen[bytes]:
     folders = [folder for folder in sys.path if os.path.isabs(folder)]
     if PACKAGE_FOLDER not in folders:
         folders.insert(0, PACKAGE_FOLDER)
+    # Two pickles: the job's modules are found only after the first one has set the path.
     head = pickle.dumps(folders) + pickle.dumps(job)
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", BOOT],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        # One thread of BLAS for each process, unless the caller's environment says otherwise.
         env={**dict.fromkeys(VARIABLES, "1"), **os.environ},
         start_new_session=True,
     )
@@ -190,8 +193,7 @@ def serve_jobs(tasks: IO[bytes]) -> None:
     np.empty(BLOCK, np.uint8)  # else a sixth of the time goes into pages given back and taken anew
     with suppress(EOFError, BrokenPipeError):
         while True:
-            log = pickle.load(tasks)
-            pickle.dump(job(log), answers)
+            pickle.dump(job(pickle.load(tasks)), answers)
             answers.flush()
 
 
@@ -234,6 +236,7 @@ def reduce_task(
     if not keep or log.streamed:
         return _reduce_log(log, options, robot, columns, measured, folder)
     reading = complete_options(LogOptions, options, "a log")
+    # Robots of one fingerprint share the sum; the values that a description states may differ.
     key = fingerprint_of(robot, columns), hashable_key({**reading, "measured": measured})
     job = partial(_reduce_log, log, options, robot, columns, measured, folder, keep=True)
     return replace(compute_once(log.derived, key, job), robot=robot)
@@ -250,10 +253,10 @@ def _reduce_log(
 ) -> Reduced:
     """Reduce a log, or read its checkpoint."""
     checkpoint = None
+    # The content of a partition of Dask, which would name its file, is not known before it is read.
     if folder is not None and not hasattr(log.source, "dask"):
         options = hashable_key({**reading, "measured": measured})
-        digest = content_digest(log)
-        meaning = FILE_VERSION, fingerprint_of(robot, columns), digest, options
+        meaning = FILE_VERSION, fingerprint_of(robot, columns), content_digest(log), options
         name = hashlib.sha256(repr(meaning).encode()).hexdigest()
         checkpoint = folder / f"{name}{CHECKPOINT_SUFFIX}"
         if is_regular(checkpoint):
@@ -295,8 +298,8 @@ def reduce_motions(
         return reducer.result(tally.notes)
     if not reducer.samples:
         raise NotEnoughDataError(f"no usable samples: {', '.join(tally.notes)}")
-    found = reducer.result(tally.notes, tally.cutoff)
-    return replace(found, power=power) if power.any() else found
+    reduced = reducer.result(tally.notes, tally.cutoff)
+    return replace(reduced, power=power) if power.any() else reduced
 
 
 @contextmanager
@@ -408,6 +411,7 @@ def reduce_all(
             failed += [(k, failure) for failure in result.failed]
             done += len(blocks[k])
             advance(done, len(logs))
+    # In the order of the logs, whatever finished first.
     failed.sort(key=lambda item: item[0])
     return FleetSum(tree.total, tuple(f for _, f in failed))
 
@@ -424,13 +428,14 @@ class _Tree:
         """Add log `k` (None: it failed) and all sums that it completes."""
         level, width = 0, self.count
         while width > 1:
+            # The last of an odd number of sums has no sibling, and goes up alone.
             if k ^ 1 < width:
                 if (level, k ^ 1) not in self.waiting:
                     self.waiting[level, k] = part
                     return
                 sibling = self.waiting.pop((level, k ^ 1))
-                left, right = (sibling, part) if k % 2 else (part, sibling)
-                part = left + right if left is not None and right is not None else left or right
+                first, second = (sibling, part) if k % 2 else (part, sibling)
+                part = first + second if first and second else first or second
             level, k, width = level + 1, k // 2, (width + 1) // 2
         self.total = part
 

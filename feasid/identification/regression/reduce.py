@@ -131,8 +131,8 @@ def reduce(
     if base is None:
         described = robot_of_logs(data, sources, robot, complete)
         terms_of_base = terms.get("friction"), terms.get("drive_inertia"), candidate_terms(complete)
-        seen, notes = find_measured_joints(sources, described, complete)
-        base, assumed = base_with_terms(described, sources, *terms_of_base, measured=seen)
+        joints, notes = find_measured_joints(sources, described, complete)
+        base, assumed = base_with_terms(described, sources, *terms_of_base, measured=joints)
         notes += assumed
     else:
         notes = []
@@ -145,6 +145,7 @@ def reduce(
         executor=executor,
         on_error=on_error,
         checkpoints=checkpoints,
+        # What was read of many logs is let go one after the other: they need not fit in memory.
         keep=None if len(tasks) > 1 else False,
     )
     return total.with_notes(*notes)
@@ -185,6 +186,7 @@ def logs_not_in(reduced: Reduced, logs: Sequence[str]) -> list[str]:
 
 
 def _each_log(data: Any) -> Iterator[Source]:
+    # A tuple of arrays is a log itself: times, positions and torques.
     if isinstance(data, list | tuple | Generator | map) and not is_tuple_of_arrays(data):
         for item in data:
             yield from _each_log(item)
@@ -201,8 +203,8 @@ def complete_filter_options(options: Mapping[str, Any], function: str) -> dict[s
     """Options of a fit with what is filtered: the equations, unless filtering is off."""
     if options.get("filtering") is not None:
         return dict(options)
-    said = "signals" if options.get("cutoff") is False else "equations"
-    return check_options(FitOptions, {**options, "filtering": said}, function)
+    filtering = "signals" if options.get("cutoff") is False else "equations"
+    return check_options(FitOptions, {**options, "filtering": filtering}, function)
 
 
 def candidate_terms(options: Mapping[str, Any]) -> CandidateTerms | None:
@@ -227,7 +229,7 @@ def find_measured_joints(
             there = measured_rows(log)
             if there.all() or not there.any() or len(there) != len(robot.joints):
                 return None, []
-            return tuple(j for j, own in zip(robot.joints, there, strict=True) if own), []
+            return tuple(robot.joints[j] for j in np.flatnonzero(there)), []
         try:
             missing = find_missing_torques(log, robot, options.get("columns"), options.get("topic"))
         except FeasidError:
@@ -277,15 +279,15 @@ def base_with_terms(
     """
     model, notes = with_fit_terms(robot, friction, drive_inertia, offer)
     if measured is not None:
-        model, said = without_unmeasured_terms(model, measured)
-        notes += said
+        model, more = without_unmeasured_terms(model, measured)
+        notes += more
     base = base_parameters(model, measured=measured)
     done = [s for s in sources if isinstance(s, Reduced)]
     if done and friction is None and not _belongs_to(done[0], base):
         for other in (robot, with_fit_terms(robot, None, drive_inertia)[0]):
-            plain = base_parameters(other, measured=measured)
-            if _belongs_to(done[0], plain):
-                return plain, []
+            base_of_other = base_parameters(other, measured=measured)
+            if _belongs_to(done[0], base_of_other):
+                return base_of_other, []
     return base, notes
 
 
@@ -316,6 +318,7 @@ def assign_cutoff(
             cutoff = next(read_motions(recording, robot, torque=torque, **options)).cutoff
             first = recording
             break
+    # A log without a cut-off went through no filter, so that the others must not, either.
     same = {**options, "cutoff": False if cutoff is None else cutoff}
     return [LogTask(s, options if s is first else same) for s in sources]
 
@@ -345,8 +348,7 @@ def reduce_tasks(
     if len(tasks) == 1 and executor is None:
         total = job(tasks[0])
     else:
-        done = reduce_all(job, tasks, workers=workers, executor=executor)
-        total = done.require_total(on_error)
+        total = reduce_all(job, tasks, workers=workers, executor=executor).require_total(on_error)
     if not _belongs_to(total, base):
         raise InputError(
             "the reduced data belong to another gravity, robot or other joint terms (friction=); "
@@ -354,8 +356,8 @@ def reduce_tasks(
             f"{len(columns)}"
         )
     if measured is not None:
-        left = [k for k, j in enumerate(robot.joints) if j not in measured]
-        total = without_rows(total, left)
+        # Data that were reduced with all torques lose those that this fit shall not see.
+        total = without_rows(total, [k for k, j in enumerate(robot.joints) if j not in measured])
     notes = join_temperature_notes(total.notes, searched=bool(keep))
     return replace(total, notes=notes, robot=total.robot or robot)
 
@@ -365,18 +367,18 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
     columns = tuple(int(c) for c in base.independent)
     # The columns of `base` by those of `reduced`: single ones where they are among these.
     names = [wide.parameter_names[c] for c in reduced.columns]
-    wanted = [base.robot.parameter_names[c] for c in columns]
-    if set(wanted) <= set(names):
-        change = np.zeros((len(names), len(wanted)))
-        change[[names.index(w) for w in wanted], np.arange(len(wanted))] = 1.0
+    targets = [base.robot.parameter_names[c] for c in columns]
+    if set(targets) <= set(names):
+        change = np.zeros((len(names), len(targets)))
+        change[[names.index(t) for t in targets], np.arange(len(targets))] = 1.0
     else:
         place = {name: c for c, name in enumerate(wide.parameter_names)}
-        missing = [w for w in wanted if w not in place]
+        missing = [t for t in targets if t not in place]
         if missing:
             body, symbol = missing[0]
             raise InputError(f"the reduced data have no column {body}.{symbol}", body=body)
         K = base_parameters(wide, measured=base.experiment.measured).K
-        change = np.asarray(K[:, [place[w] for w in wanted]])
+        change = np.asarray(K[:, [place[t] for t in targets]])
     supports, maps = [], []
     for support in reduced.supports:
         rows = change[list(support)]

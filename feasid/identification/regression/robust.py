@@ -7,7 +7,7 @@ which reads the log once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,35 +55,34 @@ WEIGHTS: dict[str, Callable[[Array], Array]] = {
 
 
 def reduce_blocks(
-    motions: Iterable[Motion], robot: Robot, columns: Sequence[int], seconds: float
+    motion: Motion, robot: Robot, columns: Sequence[int], seconds: float
 ) -> list[TimeBlock]:
     """Cut prepared runs into blocks of time: equations of the kept rows, behind their low-pass."""
-    blocks = []
-    for motion in motions:
-        former = RowFormer(robot, columns, motion.cutoff or EQUATION_CUTOFF)
-        for run in motion.runs:
-            window = GaussianLowPass(former.cutoff, run.rate)
-            memory = (2 * window.half_width + 1) / run.rate
-            if seconds < memory:
-                # Blocks would share all their samples with their neighbours.
-                least = np.ceil(100 * memory) / 100
-                raise InputError(
-                    f"a block of {seconds:g} s is shorter than the filter at {former.cutoff:g} Hz, "
-                    f"whose memory is {memory:.2g} s: give block={least:.2f} or more, or a higher "
-                    "cutoff",
-                    block=seconds,
-                )
-            length = max(seconds, 1.0 / run.rate)
-            rows = former.rows_of(run)
-            if rows is None:
-                continue
-            number = np.floor(rows.t / length).astype(np.int64)
-            for k in dict.fromkeys(number.tolist()):
-                own = rows.select(number == k)
-                reducer = EquationReducer(robot, columns, former.cutoff)
-                reducer.add_rows(own, round(len(own.samples) * len(run) / len(number)))
-                times = k * length, (k + 1) * length
-                blocks.append(TimeBlock(run.label, *times, reducer.result(motion.notes)))
+    former, blocks = RowFormer(robot, columns, motion.cutoff or EQUATION_CUTOFF), []
+    for run in motion.runs:
+        window = GaussianLowPass(former.cutoff, run.rate)
+        memory = (2 * window.half_width + 1) / run.rate
+        if seconds < memory:
+            # Blocks would share all their samples with their neighbours.
+            least = np.ceil(100 * memory) / 100
+            raise InputError(
+                f"a block of {seconds:g} s is shorter than the filter at {former.cutoff:g} Hz, "
+                f"whose memory is {memory:.2g} s: give block={least:.2f} or more, or a higher "
+                "cutoff",
+                block=seconds,
+            )
+        length = max(seconds, 1.0 / run.rate)
+        rows = former.rows_of(run)
+        if rows is None:
+            continue
+        number = np.floor(rows.t / length).astype(np.int64)
+        for k in dict.fromkeys(number.tolist()):
+            part = rows.select(number == k)
+            reducer = EquationReducer(robot, columns, former.cutoff)
+            # Samples in proportion to rows: filters of neighbours share samples.
+            reducer.add_rows(part, round(len(part.samples) * len(run) / len(number)))
+            times = k * length, (k + 1) * length
+            blocks.append(TimeBlock(run.label, *times, reducer.result(motion.notes)))
     return blocks
 
 

@@ -135,6 +135,7 @@ class RunRows:
     @property
     def smooth_samples(self) -> npt.NDArray[np.intp]:
         """The samples at which smooth functions are computed."""
+        # The middle of each window is one of them, as `DecimatingFilter` takes its weights.
         part, step = self.sample_slice, self.smooth_spacing
         return np.arange(part.start + self.low_pass.half_width % step, part.stop, step)
 
@@ -166,14 +167,14 @@ class RowFormer:
         moved = [(j,) for j in range(robot.dof)] if self._carried is None else self._carried.rows
         self._slow = [[c for c in rubbing if c[list(joints)].any()] for joints in moved]
         smooth = [np.array(s, dtype=np.intp) for s in self.plan.smooth_columns]
-        rest = zip(smooth, self.plan.nonzero_columns, strict=True)
-        self._parts = [(s, np.setdiff1d(np.arange(len(own) + 2), s)) for s, own in rest]
+        pairs = zip(smooth, self.plan.nonzero_columns, strict=True)
+        self._parts = [(s, np.setdiff1d(np.arange(len(every) + 2), s)) for s, every in pairs]
 
     @property
     def supports(self) -> list[list[int]]:
         """Places of every coordinate's columns among all."""
         place = {c: k for k, c in enumerate(self.plan.columns)}
-        return [[place[c] for c in own] for own in self.support]
+        return [[place[c] for c in columns] for columns in self.support]
 
     @cached_property
     def _key(self) -> tuple[str, float]:
@@ -203,14 +204,15 @@ class RowFormer:
                 int(samples[0]) - window.half_width, int(samples[-1]) + window.half_width + 1
             )
             q, dq, ddq, tau = (x[:, part] for x in signals)
-            own = samples - part.start
+            places = samples - part.start
             joints = dq if self._carried is None else self._carried.motion(q, dq, ddq)[1]
+            # Behind the columns the torque, and the slowness, which passes the same low-pass.
             blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.nonzero_columns]
             for j, block in enumerate(blocks):
                 block[-2] = tau[j]
                 block[-1] = slowness(self._slow[j], joints)
             if run.free is None:
-                parts = [*self._filter_rows(full, thin, every, own, (q, dq, ddq), blocks)]
+                parts = [*self._filter_rows(full, thin, every, places, (q, dq, ddq), blocks)]
             else:
                 self.plan.fill(q, dq, ddq, blocks)
                 # The equations multiplied with projectors; each has all columns then.
@@ -223,8 +225,8 @@ class RowFormer:
                     wide[row, -2:] = block[-2:]
                 mixed = free @ wide[:, :-1].transpose(2, 0, 1)
                 wide[:, :-1] = mixed.transpose(1, 2, 0)
-                parts = [(full.filter_rows(x, len(own)), x[:, own]) for x in wide]
-            slope = window.derivative_filter.filter_rows(tau, len(own))
+                parts = [(full.filter_rows(x, len(places)), x[:, places]) for x in wide]
+            slope = window.derivative_filter.filter_rows(tau, len(places))
             slow = np.array([through[-1] for through, _ in parts])
             filtered, raw = [f[:-1] for f, _ in parts], [r[:-1] for _, r in parts]
             yield RunRows(run, samples, filtered, raw, slope, slow, window)
@@ -249,22 +251,23 @@ class RowFormer:
         full: DecimatingFilter,
         thin: DecimatingFilter,
         every: int,
-        own: Places,
+        places: Places,
         motion: tuple[Array, Array, Array],
         blocks: list[Array],
     ) -> Iterator[tuple[Array, Array]]:
         """Per coordinate filtered and raw rows; the smooth ones from each `every`-th sample."""
-        start = int(own[0]) % every
+        # Kept rows lie a multiple of `every` apart: counted from here, they are among the samples.
+        start = int(places[0]) % every
         q, dq, ddq = (np.ascontiguousarray(x[:, start::every]) for x in motion)
         bodies = [np.zeros((len(s), q.shape[1])) for s in self.plan.nonzero_columns]
         self.plan.fill_bodies(q, dq, ddq, bodies)
         self.plan.fill_drives(*motion, blocks)
         for body, block, (smooth, projection) in zip(bodies, blocks, self._parts, strict=True):
-            through, raw = np.empty((2, len(block), len(own)))
-            through[smooth] = thin.filter_rows(body, len(own))[smooth]
-            raw[smooth] = body[:, (own - start) // every][smooth]
-            through[projection] = full.filter_rows(block[projection], len(own))
-            raw[projection] = block[np.ix_(projection, own)]
+            through, raw = np.empty((2, len(block), len(places)))
+            through[smooth] = thin.filter_rows(body, len(places))[smooth]
+            raw[smooth] = body[:, (places - start) // every][smooth]
+            through[projection] = full.filter_rows(block[projection], len(places))
+            raw[projection] = block[np.ix_(projection, places)]
             yield through, raw
 
 
@@ -306,7 +309,7 @@ class Rows:
         count, parts = len(self) // len(self.joints), list[RunRows]()
         if count <= most:
             return self, np.ones(len(self), dtype=bool)
-        kept, before = np.zeros(count, dtype=bool), 0
+        mask, before = np.zeros(count, dtype=bool), 0
         for part in self.parts:
             size = len(part.samples)
             segments = 1 + size * most // (count * SEGMENT)
@@ -315,13 +318,13 @@ class Rows:
                 length = max(1, (end - first) * most // count)
                 first += int((end - first - length) * (k * GOLDEN % 1.0))
                 parts.append(part.cut(first, first + length))
-                kept[before + first : before + first + length] = True
+                mask[before + first : before + first + length] = True
             before += size
         rows = copy(self)
         for name in vars(self).keys() & vars(Rows).keys():  # cached properties
             del vars(rows)[name]
         rows._set_parts(parts)
-        return rows, np.tile(kept, len(self.joints))
+        return rows, np.tile(mask, len(self.joints))
 
     def _set_parts(self, parts: Sequence[RunRows]) -> None:
         """Rows of these runs; what was computed of others goes."""
@@ -396,6 +399,7 @@ class Rows:
         by_joint = torque.reshape(len(self.joints), -1)
         ends = np.cumsum([len(p.samples) for p in self.parts])
         for part, mine in zip(self.parts, np.split(by_joint, ends[:-1], axis=1), strict=True):
+            # Two arrays: the property forms a new one each time.
             before, filtered = part.torque, part.torque
             filtered[list(self.joints)] = mine
             raw = np.array([x[-1] for x in part.raw]) + filtered - before

@@ -52,8 +52,10 @@ def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
     """Hash of what decides the meaning of reduced data: geometry, gravity, names and columns."""
     digest = hashlib.sha256()
     for body, parent in zip(robot.bodies, robot.parents, strict=True):
+        # Zeros of either sign are one geometry, and have different bytes unless 0.0 is added.
         for array in (body.rotation, body.position, body.motion):
             digest.update((array + 0.0).tobytes())
+        # Null bytes end names, so that no two robots' names make one text.
         digest.update(f"{body.name}\0{body.joint}\0{parent}\0".encode())
         if body.rotor is not None:
             digest.update(np.r_[body.rotor.gear, body.rotor.position].tobytes())
@@ -253,8 +255,7 @@ class Reduced:
         beta = require_finite(beta, (len(self.columns),), "beta")
         out = []
         for support, triangle in zip(self.supports, self.triangles, strict=True):
-            vector = triangle @ np.append(beta[list(support)], -1.0)
-            out.append(np.linalg.norm(vector))
+            out.append(np.linalg.norm(triangle @ np.append(beta[list(support)], -1.0)))
         return np.array(out)
 
     @property
@@ -263,8 +264,9 @@ class Reduced:
 
         In a log with contacts, these are the torques of the motors alone.
         """
-        own = np.array([np.linalg.norm(t[:, -1]) for t in self.triangles])
-        return own if self.power is None else np.sqrt(self.power) * (own > 0)
+        norms = np.array([np.linalg.norm(t[:, -1]) for t in self.triangles])
+        # A joint whose equations were removed has no torque, whatever contacts exert on it.
+        return norms if self.power is None else np.sqrt(self.power) * (norms > 0)
 
     # -- files -------------------------------------------------------------------------------
 
@@ -398,8 +400,8 @@ def relative_errors(robot: Robot, missed: Array, squares: Array) -> Array:
     """
     share = np.maximum(missed, 0.0) / np.where(squares > 0, squares, np.nan)
     power = squares_in_common_unit(robot, squares)
-    whole = float(np.nan_to_num(share) @ power) / (float(power.sum()) or np.nan)
-    return np.asarray(np.sqrt(np.append(share, whole)))
+    total = float(np.nan_to_num(share) @ power) / (float(power.sum()) or np.nan)
+    return np.asarray(np.sqrt(np.append(share, total)))
 
 
 FILE_VERSION = 5  #: Version of the saved file.
