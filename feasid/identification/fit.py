@@ -68,14 +68,13 @@ def _fit_torques(request: FitRequest) -> FittedModel:
     """The fit of logs with torques, or with commands that a servo makes torques of."""
     answer = _identify(request)
     solved = answer.solved
-    notes = answer.notes_in_order(request)
     fitted = FittedModel(
         description=solved.base.robot,
         estimator=solved.estimator.keep(solved.estimate),
         estimate=solved.estimate,
         reduced=solved.reduced,
         equations=solved.equations,
-        notes=as_notes(notes),
+        notes=as_notes(answer.notes_in_order(request)),
         log_options=request.reading(answer.calibration.correction),
         options=request.options,
         logs=tuple(log for log in request.logs if isinstance(log, Recording)),
@@ -89,8 +88,8 @@ def _fit_torques(request: FitRequest) -> FittedModel:
     logs = [replace(log, robot=request.wide.robot) if isinstance(log, Reduced) and log.robot is None
             else log for log in request.logs]  # fmt: skip
     compared, more = compare_sources(fitted, logs)
-    notes = [*more, *_load_notes(fitted), *notes]
-    return replace(fitted, comparison=compared, notes=as_notes(notes))
+    notes = as_notes([*more, *_load_notes(fitted), *fitted.notes])
+    return replace(fitted, comparison=compared, notes=notes)
 
 
 LOADED, CERTAIN = 0.2, 4.0

@@ -376,6 +376,7 @@ class FittedModel:
             push = push_felt(self.robot, self.evidence, limits)
         known = 0
         if (covariance := self.estimate.covariance) is not None:
+            # Rounding may leave a variance of nothing below zero.
             mass = self.robot.inertial_columns[:, 9]
             deviation = np.sqrt(np.maximum(np.diag(covariance)[mass], 0.0))
             known = int(np.sum(deviation < KNOWN * self.delta[mass]))
@@ -568,9 +569,8 @@ def raw_error(robot: Robot, beta: Array, reduced: Reduced) -> float | None:
         return None
     squared, torque = np.zeros((2, len(reduced.strata)))
     for j, (strata, support) in enumerate(zip(reduced.strata, reduced.supports, strict=True)):
-        v = np.append(beta[list(support)], -1.0)
-        squared[j] = float(np.sum((strata.raw @ v) ** 2))
-        torque[j] = float(np.sum(strata.raw[:, -1] ** 2))
+        squared[j] = np.sum((strata.raw @ np.append(beta[list(support)], -1.0)) ** 2)
+        torque[j] = np.sum(strata.raw[:, -1] ** 2)
     return float(relative_errors(robot, squared, torque)[-1]) if torque.any() else None
 
 

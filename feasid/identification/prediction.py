@@ -100,6 +100,7 @@ def _rows_as_fitted(fit: FittedModel, source: Any) -> Rows | None:
     measured, robot = fit.base.experiment.measured_joints, fit.base.robot
     joints = [j for j, name in enumerate(robot.joints) if measured is None or name in measured]
     rows = Rows(robot, [int(c) for c in fit.base.independent], cutoff, runs, joints)
+    # A change of the rows, which are this function's own; torques of the fit are shifted alike.
     rows.torque = rows.torque + fit.torque_shift * rows.slope
     return rows
 
@@ -148,6 +149,7 @@ def simulate_fit(
     has_gains = drive["kp"] is not None or drive["kd"] is not None
     if not has_gains and servo is not None and servo.has_only_gain_and_damping:
         drive = {"command": "position", "kp": servo.gains, "kd": None}
+        # A servo does not act before its command: an estimate below zero is noise.
         options = {"delay": max(servo.delay, 0.0), **options}
     return simulate(
         fit.robot if robot is None else robot,

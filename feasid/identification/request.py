@@ -110,6 +110,7 @@ class FitRequest:
         """Base parameters without the terms that may enter."""
         offered = {symbol for word in self.words for symbol in SEARCHED[word]}
         robot = remove_terms(self.wide.robot, [offered for _ in self.wide.robot.drives])
+        # Nothing may enter, and the base parameters are the same.
         if robot.drives == self.wide.robot.drives:
             return self.wide
         return base_parameters(robot, measured=self.wide.experiment.measured_joints)
@@ -137,4 +138,5 @@ class FitRequest:
         reading: dict[str, Any] = select_options(LogOptions, self.caller_options)
         if correction.values:
             reading = corrected_options(reading, correction, self.wide.robot)
+        # The completed option, so that other logs are filtered as these were.
         return {**reading, "filtering": self.options["filtering"]}

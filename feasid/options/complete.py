@@ -105,10 +105,9 @@ def document_options(options: type) -> Callable[[Function], Function]:
         table = option_table(options)
         signature = inspect.signature(function)
         parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        keyword = inspect.Parameter.KEYWORD_ONLY
         names = {p.name for p in parameters}
         more = [
-            inspect.Parameter(name, keyword, default=option.default)
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default)
             for name, option in table.items()
             if name not in names
         ]

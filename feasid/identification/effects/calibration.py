@@ -109,10 +109,9 @@ class Calibration(Displayed):
 
     def display(self) -> Display:
         """The corrections, and how much of all other errors the log leaves possible."""
-        corrected = [str(e) for e in self.confirmed]
         possible = [str(e) for e in self.entries if not e.entered]
         title = "calibration by the fit's own log"
-        return Display(title, [], corrected, possible, "calibration.frame()")
+        return Display(title, [], [*map(str, self.confirmed)], possible, "calibration.frame()")
 
 
 def correctable_effects(setup: UncorrectedLog, widths: Mapping[str, float]) -> list[EffectAt]:
@@ -149,20 +148,21 @@ def is_credible(
     early, the cause is play or elasticity. All of them together are early where commands were
     logged. Dry and viscous friction both fall while joints warm up, and some friction stays.
     """
-    early = -trial.setup.sample_time
     values = trial.correction.parameters_of(group)
     deviations = np.sqrt(np.diag(covariance))
     if (np.abs(step) > LARGE_STEP * deviations).any():
         return False
-    if group[0].kind == "joint-delay" and (values < early).any():
+    if group[0].kind == "joint-delay" and (values < -trial.setup.sample_time).any():
         return False
     if group[0].kind == "warm-up":
         stays = friction_by_drive(trial.base.robot, trial.delta)
         names = [trial.base.robot.joints[m.joint] for m in group]
         dry = np.array([sum(stays.get(n, {}).get(s, 0.0) for s in ("fc", "fs")) for n in names])
+        # Dry and viscous friction alternate among the parameters; only the dry one has a limit.
         if (values < -LEAST_DEVIATIONS * deviations).any() or (values[::2] > MOST_COLD * dry).any():
             return False
     moved = values + step
+    # As improbable for this number of parameters as so many deviations are of one.
     beyond = float(moved @ np.linalg.pinv(covariance, hermitian=True) @ moved)
     return bool(stats.chi2.sf(beyond, len(values)) < stats.chi2.sf(LEAST_DEVIATIONS**2, 1))
 
@@ -199,6 +199,7 @@ def gauss_newton(
         deviations = np.sqrt(np.diag(covariance))
         if (np.abs(step) < SMALL_STEP * deviations).all():
             break
+        # Both steps in units of their deviations: a positive product is a way back.
         back = -float((last / deviations**2) @ step)
         if back > 0:
             share /= 1.0 + back / float(np.sum((last / deviations) ** 2))
@@ -217,14 +218,15 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[EffectAt]) -> CorrectedLo
     if not active:
         return trial
     trial, *_ = gauss_newton(trial, active, FIRST_STEPS)
+    # A copy, so that the minimum next to which others are sought stays where it is.
     noise = replace(trial.minimiser).estimate_noise(trial.reduced)
     trial = trial.with_correction(trial.correction, noise)
     if warm := [m for m in active if m.kind == "warm-up"]:
-        rest = {m: v for m, v in trial.correction.values.items() if m not in warm}
-        better = with_best_time(trial.with_correction(LogCorrection(rest)), warm)
+        others = {m: v for m, v in trial.correction.values.items() if m not in warm}
+        better = with_best_time(trial.with_correction(LogCorrection(others)), warm)
         first = (trial.correction.parameters_of([m]) for m in warm)
-        values = {**rest, **dict(zip(better, first, strict=True))}
-        trial, active = trial.with_correction(LogCorrection(values)), [*rest, *better]
+        values = {**others, **dict(zip(better, first, strict=True))}
+        trial, active = trial.with_correction(LogCorrection(values)), [*others, *better]
     while active:
         trial, *_ = gauss_newton(trial, active)
         # An error stands if a constant torque of the size of dry friction does not explain it.
@@ -237,10 +239,10 @@ def correct_log(trial: CorrectedLog, sensors: Sequence[EffectAt]) -> CorrectedLo
         keys = [(e.kind, e.joint if e.effect.single else -1) for e in active]
         numbers, failed = np.repeat([*map(keys.index, keys)], [e.effect.size for e in active]), []
         for key in dict.fromkeys(keys):
-            group = [e for e, own in zip(active, keys, strict=True) if own == key]
+            group = [e for e, other in zip(active, keys, strict=True) if other == key]
             places = np.flatnonzero(numbers == keys.index(key))
-            own = covariance[np.ix_(places, places)], step[places]
-            failed += [] if is_credible(trial, group, *own) else group
+            around = covariance[np.ix_(places, places)], step[places]
+            failed += [] if is_credible(trial, group, *around) else group
         if not failed:
             break
         active = [m for m in active if m not in failed]
@@ -283,13 +285,12 @@ def allow(
     for e in effects:
         part = slice(start, start := start + e.effect.size)
         deviation = np.sqrt(np.diag(covariance)[part])
-        value = corrected.get(e, mean[part])
         narrower = (deviation**2 < (1.0 - TOLD) * prior[part] ** 2).any()
         entries.append(
             EffectResult(
                 e,
                 robot.joints[e.joint] if e.joint >= 0 else "",
-                tuple(map(float, value)),
+                tuple(map(float, corrected.get(e, mean[part]))),
                 tuple(map(float, deviation)),
                 gains.get(EffectAt(e.kind, e.joint), 0.0),
                 entered=e in corrected,

@@ -192,8 +192,8 @@ def has_rows(tasks: Sequence[LogTask], robot: Robot, options: Mapping[str, Any])
     """Whether logs can be searched row by row, as far as options and robot tell."""
     in_memory = all(isinstance(t.source, Recording) and not t.source.streamed for t in tasks)
     filtered = options["filtering"] == "equations" and options["cutoff"] is not False
-    known = options["prior"] is not None  # without one the search has no covariance
-    return robot.is_plain and known and in_memory and filtered
+    # Without a prior the search has no covariance.
+    return robot.is_plain and options["prior"] is not None and in_memory and filtered
 
 
 def make_uncorrected_log(
@@ -240,6 +240,7 @@ def resolution_bias(trial: CorrectedLog) -> tuple[Array, list[Note]]:
     rows = Rows(robot, known.base_columns, known.cutoff, runs, known.joints)
     pull, deviations = np.zeros(len(trial.beta)), known.by_joint(trial.row_deviations)
     for j, support in ((j, known.supports[j]) for j in known.joints):
+        # One draw of the rounding stands for its mean: a log has thousands of rows.
         change = (rows.regressors[j] - known.regressors[j]) / deviations[j][:, None]
         pull[support] += change.T @ (change @ trial.beta[support])
     K = np.asarray(trial.base.K, dtype=np.float64)

@@ -75,6 +75,7 @@ class LogCorrection:
             d = late.get(-1, 0.0) + delays.get(j, 0.0)
             if d:
                 tau[:, j] = np.interp(run.t + d, run.t, tau[:, j])
+            # Gains are logarithms of factors.
             tau[:, j] *= np.exp(-gains.get(j, 0.0))
         return replace(run, tau=tau - friction_change(run, law, robot.joints))
 

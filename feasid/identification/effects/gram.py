@@ -258,8 +258,7 @@ class BlockGrams:
             # A triangle has the products of any number of rows.
             blocks = [triangularise(x) if len(x) > 2 * len(places) else x for x in blocks]
             number = np.repeat(np.arange(count), [*map(len, blocks)])
-            count_of_all = round(len(X) / share)
-            joints.append(JointGram(places, np.concatenate(blocks), number, count_of_all))
+            joints.append(JointGram(places, np.concatenate(blocks), number, round(len(X) / share)))
         return cls(joints, items, np.concatenate([np.zeros(0), *scales]), root)
 
 

@@ -189,7 +189,6 @@ def confirm_advice(findings: list[Finding], search: AdviceSearch) -> list[Findin
     """
     in_degrees = [f for f in findings if f.code == "degrees"]
     if len(in_degrees) > 1 and search.accept(in_degrees):
-        others = [f for f in findings if f.code != "degrees"]
         units = merge_options([f.options for f in in_degrees])["units"]
         joined = replace(
             in_degrees[0],
@@ -200,7 +199,7 @@ def confirm_advice(findings: list[Finding], search: AdviceSearch) -> list[Findin
             options={"units": units},
             gain=search.gain,
         )
-        findings = [joined, *others]
+        findings = [joined, *(f for f in findings if f.code != "degrees")]
     numbers = [k for k, f in enumerate(findings)
             if f.level != "note" and f.gain is None
             and f.code != "dead"  # its joint is left out, which no fit of all joints can try
@@ -482,6 +481,7 @@ def _stack_logs(
         table = part.table.assign(**{column: [f"{number}: {run}" for run in runs]})
         tables.append(table)
     units = join_header_units(tables, [part.name for part in parts])
+    # Pandas compares attributes of tables that it stacks, which arrays among them do not bear.
     for table in tables:
         table.attrs = {}
     stacked = pd.concat(tables)

@@ -440,8 +440,7 @@ class _Comparison:
         for gram in self.grams:
             slope = columns.T @ gram[:-1, -1]
             inner = np.eye(len(slope)) + columns.T @ gram[:-1, :-1] @ columns
-            square = float(gram[-1, -1] - slope @ np.linalg.solve(inner, slope))
-            noise.append(max(square, 1e-12))
+            noise.append(max(float(gram[-1, -1] - slope @ np.linalg.solve(inner, slope)), 1e-12))
         for days, kinds in STAGES:
             grams = self.behind(days)
             while len(active) < max(1, (len(self.logs) - 1) // 2):

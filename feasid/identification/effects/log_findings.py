@@ -50,8 +50,8 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
                 df, robot, imu_from_option(asked.get("imu")), contacts
             )
             span = float(np.ptp(np.concatenate([run.t for run in motion.runs])))
-            size = motion.rows, span, motion.runs[0].rate
-            return Diagnosis(tuple(mistakes), *size, motion.notes)
+            rate = motion.runs[0].rate
+            return Diagnosis(tuple(mistakes), motion.rows, span, rate, motion.notes)
         raw = read_signals(recording, robot, **select_options(ReadOptions, asked))
     except LogError as error:
         return Diagnosis((_finding_of_error("columns", error),), len(df))

@@ -239,6 +239,7 @@ def find_large_mistakes(judged: JudgedLog, thorough: bool) -> list[Finding]:
         except FeasidError:
             return np.inf
         cost = float(np.sum(np.log(other.least_errors)))  # what no model goes below
+        # The expensive model is sought only where this bound leaves it a chance.
         if cost < enough and (cost := other.cost_within(enough)) < enough:
             suspicions.append((cost, finding))
         return cost
@@ -278,6 +279,7 @@ def _tried_mistakes(judged: JudgedLog) -> Iterator[tuple[Finding, DecimatedLog]]
     )
     orders = [_exchange_order(dof, pair) for pair in pairs[:MOST_EXCHANGES]]
     orders.append([int(k) for k in linear_sum_assignment(table)[1]])
+    # Joints may be counted from another one.
     orders += [[*np.roll(range(dof), shift).tolist()] for shift in (1, -1)]
     for order in {tuple(o) for o in orders} - {tuple(range(dof))}:
         yield _order_finding("tau", order, samples), samples.with_joint_order(("tau",), order)
@@ -342,6 +344,7 @@ def _factor_mistakes(samples: DecimatedLog) -> Iterator[tuple[Finding, Decimated
         where = [names[j]], [f"tau_{names[j]}"]
         finding = _make_finding("gear", message, *where, options, factor=factor)
         yield finding, samples.with_scaled_signals(("tau",), j, unit)
+    # One factor at every joint is a unit, not gears.
     if len(odd) > 1 and len(odd) == len(factors):
         factor = float(np.median([*odd.values()]))
         unit = round_factor(1.0 / factor)
@@ -419,6 +422,7 @@ def _try_gravity(judged: JudgedLog, cost_of: Callable[[Finding, DecimatedLog], f
     def cost_along(axis: Array) -> float:
         direction = size * axis / max(float(np.linalg.norm(axis)), 1.0)
         gravity = tuple(round(float(x), 2) + 0.0 for x in direction)
+        # The described direction was judged already.
         if np.allclose(gravity, described, atol=0.1 * size):
             return judged.cost
         message = (

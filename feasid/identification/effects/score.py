@@ -109,6 +109,7 @@ class ScoreTests:
         np.add.at(sums, self.rows.block, (X - self._expand(self.P @ WX)) * self.e[:, None])
         robust = np.diag(C @ (sums.T @ sums) @ C)
         wider = np.sqrt(np.maximum(robust / np.maximum(np.diag(C), 1e-300), 1.0)) / scale
+        # The prior pulls at the whole value, of which a part was taken out already.
         step = C @ (X.T @ self.e - prior * values * scale)
         part = slice(len(values) - len(offsets))
         return (step / scale)[part], (C * np.outer(wider, wider))[part, part]

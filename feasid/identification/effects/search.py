@@ -127,8 +127,7 @@ class _Folds:
         for size, alike in by_size.items():
             few = max(1, MOST_TOGETHER // size)
             for some in (alike[k : k + few] for k in range(0, len(alike), few)):
-                places = np.array([self.grams.columns(group) for group in some])
-                change = self.solve(places)[2]
+                change = self.solve(np.array([self.grams.columns(group) for group in some]))[2]
                 shares = -change / self.loss if self.loss > 0 else np.zeros(len(some))
                 out.update(zip(some, shares.tolist(), strict=True))
         return out
@@ -242,7 +241,7 @@ class EffectSearch:
         every = [*self._candidates()]
         offered = {t: [g for g in every if g[0].effect.timed is t] for t in (False, True)}
         measured = {(m.effect.instead_of, m.joint) for m in self.grams.items}
-        folds = {t: _Folds(self.grams, self.effects, t) for t, own in offered.items() if own}
+        folds = {t: _Folds(self.grams, self.effects, t) for t, some in offered.items() if some}
 
         def scores(timed: bool, groups: Sequence[Group]) -> list[tuple[float, Group]]:
             """What each saves, with less for what no fit models and for further coefficients."""
@@ -257,18 +256,19 @@ class EffectSearch:
         queue = sorted(ranked, key=lambda entry: entry[0])
         for _ in range(min(MOST_JUDGED, len(queue))):
             saved, group = queue.pop()
-            own, why = self._possible(group)
-            if own and own != group:  # what it saves at joints where it can be
-                insort(queue, scores(own[0].effect.timed, [own])[0], key=lambda entry: entry[0])
+            part, why = self._possible(group)
+            if part and part != group:  # what it saves at joints where it can be
+                insort(queue, scores(part[0].effect.timed, [part])[0], key=lambda entry: entry[0])
                 continue
             gain = folds[group[0].effect.timed].gain(group)
             rule = RULES.get(group[0].kind, RULES["effect"])
-            if not own and group[0].effect.kind == "feature" and rule.accepts(gain):
+            # An unknown law turned its sign: it enters the search, so that nothing replaces it.
+            if not part and group[0].effect.kind == "feature" and rule.accepts(gain):
                 return Candidate(group, gain, why=why)
-            if own and rule.accepts(gain):
+            if part and rule.accepts(gain):
                 others = (g[0] for s, g in reversed(queue) if len(g) == 1 and s > ALIKE * saved)
-                alike = [m for m in others if m.kind == own[0].kind and m.joint != own[0].joint]
-                return Candidate(own, gain, True, alike=tuple(alike) if len(own) == 1 else ())
+                alike = [m for m in others if m.kind == part[0].kind and m.joint != part[0].joint]
+                return Candidate(part, gain, True, alike=tuple(alike) if len(part) == 1 else ())
             self.tried[group] = Candidate(group, gain, why=why or rule.refuses(gain))
         return None
 

@@ -371,6 +371,7 @@ def select_effects(
         if not stop or not last or last[0].effects != (delay,):
             break
         corrected = gauss_newton(trial, [delay])[0]
+        # No step was taken: the delay is small next to its deviation.
         if delay not in corrected.correction.values:
             break
         delays += last

@@ -167,6 +167,7 @@ def sign_of_speed(v: Array, robot: Robot) -> Array:
 def horizontal_axes(gravity: Array) -> Array:
     """Two horizontal unit vectors, shape (2, 3): x and y of a base whose z axis is vertical."""
     up = -np.asarray(gravity, dtype=np.float64) / np.linalg.norm(gravity)
+    # The axis that is least along it; rounded, so that rounding errors do not choose between two.
     first = np.eye(3)[int(np.argmin(np.round(np.abs(up), 9)))]
     first = first - up * (first @ up)
     first /= np.linalg.norm(first)
@@ -181,6 +182,7 @@ def cold_friction(run: Run, robot: Robot, at: EffectAt) -> Array:
 
 def delay_columns(around: Around) -> Array:
     """Torques that are late, of one joint or of all."""
+    # A late torque is the true one minus the delay times its slope.
     slope = around.part.slope
     return -slope[None] if around.at.joint < 0 else -slope[[around.at.joint]]
 
@@ -267,6 +269,7 @@ def compliance_columns(around: Around) -> Array:
     rows, part, j = around.rows, around.part, around.at.joint
     tau = decimated_rigid_torque(rows, part, around.model)[:, j]
     if around.at.kind == "backlash":
+        # Smooth, so that its rate exists, which moves the link's inertia.
         tau = np.tanh(tau / max(SOFT * float(np.abs(tau).max()), 1e-300))
     change = decimated_derivatives(rows, part, around.model)
     period = part.smooth_spacing / part.run.rate
@@ -447,6 +450,7 @@ def strongest_harmonics(rows: Rows, joint: int, beta: Array, count: int) -> list
 
     Each further one is the strongest in addition to those before.
     """
+    # Unfiltered: the low-pass takes away most of what repeats many times per turn.
     at = np.concatenate([p.run.q[p.samples, joint] for p in rows.parts])
     raw = [p.raw[joint] for p in rows.parts]
     e = np.concatenate([x[-1] - beta[rows.supports[joint]] @ x[:-1] for x in raw])

@@ -386,7 +386,6 @@ class Estimator:
         total = float(np.hypot(residual, np.linalg.norm(r @ solution.beta - rho)))
         if by_noise:
             total = np.sqrt(max(rows - len(rho), 0))  # whitened: effective rows of unit variance
-        deviations = standard_deviations(r, total, rows)
         return Estimate(
             solution,
             optimum,
@@ -395,7 +394,7 @@ class Estimator:
             triangle,
             np.where(measured, factors, 0.0),
             noise,
-            np.diag(deviations**2),
+            np.diag(standard_deviations(r, total, rows) ** 2),
             total / np.sqrt(max(rows - len(rho), 1)),
             notes=tuple(notes),
         )

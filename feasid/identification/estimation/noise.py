@@ -195,13 +195,12 @@ def variances(reduced: Reduced, noise: Noise, beta: Array, spread: Array) -> Noi
         white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]
         # The diagonal of T spread T' alone, without the product of all rows with all.
         followed = np.sum((white @ inner) * white, axis=(1, 2))
-        degrees_of_freedom = np.maximum(counts - followed, LEAST_FREEDOM * counts)
         power, least = np.sum(triangles[..., -2] ** 2), SMALLEST_DEVIATION
         if not power:  # a passive joint: of the torques that add up to zero
             power, least = np.sum(triangles[..., :-2] ** 2, axis=(0, 1)) @ beta[support] ** 2, EXACT
         floor = max(least**2 * float(power / max(counts.sum(), 1.0)), TINY)
         has_rows = counts > 0
-        rows = degrees_of_freedom[has_rows]
+        rows = np.maximum(counts - followed, LEAST_FREEDOM * counts)[has_rows]
         mean = np.maximum(squared_residuals(reduced, j, beta)[has_rows] / rows, floor)
         # Of mean = a + b slowness; a mean deviates by itself over the root of its rows.
         model = np.column_stack([np.ones(len(mean)), slowness[has_rows]])

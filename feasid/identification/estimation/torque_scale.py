@@ -99,8 +99,7 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> tuple[Array,
         projection = np.linalg.pinv(columns, rcond=1e-10)[0] / size[0]
         bodies = [projection @ (r @ (K[:, c] @ inertials[c])) for c in robot.inertial_columns]
         wrong = np.hypot(FACTOR_SHARE, INERTIAL_SHARE * np.linalg.norm(bodies))
-        noisy = deviation / abs(per) if per else np.nan
-        spread[j] = abs(constants[j]) * np.hypot(noisy, wrong)
+        spread[j] = abs(constants[j]) * np.hypot(deviation / abs(per) if per else np.nan, wrong)
     return where_determined(constants, spread)
 
 

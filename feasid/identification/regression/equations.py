@@ -95,9 +95,15 @@ class EquationReducer:
 def reduce_rows(rows: Rows, torque: Array, like: Reduced) -> Reduced:
     """The rows with other filtered torques, (rows,), reduced; notes and sources are of `like`."""
     reducer = EquationReducer(rows.robot, rows.base_columns, rows.cutoff)
-    for part in rows.with_filtered_torques(torque):
+    by_joint, joints = torque.reshape(len(rows.joints), -1), [*rows.joints]
+    ends = np.cumsum([len(p.samples) for p in rows.parts])
+    for part, mine in zip(rows.parts, np.split(by_joint, ends[:-1], axis=1), strict=True):
+        # Two arrays: the property forms a new one each time. Raw torques change alike.
+        before, filtered = part.torque, part.torque
+        filtered[joints] = mine
+        raw = np.array([x[-1] for x in part.raw]) + filtered - before
         reducer.restart()
-        reducer.add_rows(part, len(part.run))
+        reducer.add_rows(part.with_torques(filtered, raw), len(part.run))
     unmeasured = [j for j in range(rows.robot.dof) if j not in rows.joints]
     origin = {name: getattr(like, name) for name in ("notes", "sources", "digests", "samples")}
     return replace(without_rows(reducer.result(), unmeasured), **origin, period=like.period)

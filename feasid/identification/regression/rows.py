@@ -223,8 +223,7 @@ class RowFormer:
                 for row, (block, support) in enumerate(pairs):
                     wide[row, [place[c] for c in support]] = block[:-2]
                     wide[row, -2:] = block[-2:]
-                mixed = free @ wide[:, :-1].transpose(2, 0, 1)
-                wide[:, :-1] = mixed.transpose(1, 2, 0)
+                wide[:, :-1] = (free @ wide[:, :-1].transpose(2, 0, 1)).transpose(1, 2, 0)
                 parts = [(full.filter_rows(x, len(places)), x[:, places]) for x in wide]
             slope = window.derivative_filter.filter_rows(tau, len(places))
             slow = np.array([through[-1] for through, _ in parts])
@@ -393,14 +392,3 @@ class Rows:
         """Filtered torques with base parameters (nb,) or (nb, k), shape (rows,) or (rows, k)."""
         pairs = self.regressors.items()
         return np.concatenate([columns @ beta[self.supports[j]] for j, columns in pairs])
-
-    def with_filtered_torques(self, torque: Array) -> Iterator[RunRows]:
-        """Rows of every run with other filtered torques, shape (rows,); raw ones change alike."""
-        by_joint = torque.reshape(len(self.joints), -1)
-        ends = np.cumsum([len(p.samples) for p in self.parts])
-        for part, mine in zip(self.parts, np.split(by_joint, ends[:-1], axis=1), strict=True):
-            # Two arrays: the property forms a new one each time.
-            before, filtered = part.torque, part.torque
-            filtered[list(self.joints)] = mine
-            raw = np.array([x[-1] for x in part.raw]) + filtered - before
-            yield part.with_torques(filtered, raw)

@@ -62,8 +62,7 @@ def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
             digest.update(body.rotor.rotation.tobytes())
     for drive in robot.drives:
         terms = drive.name, sorted(drive.coupling.items()), drive.symbols
-        named = "".join(f"{f.name}\0" for f in drive.features)
-        digest.update((repr(terms) + named).encode())
+        digest.update((repr(terms) + "".join(f"{f.name}\0" for f in drive.features)).encode())
         for number in (drive.transition, drive.rest, drive.spring_range, drive.ripple):
             if number:
                 digest.update(repr(number).encode())
