@@ -336,9 +336,7 @@ class FittedModel:
         rows, cutoff = self.rows, self.reduced.cutoff
         if not rows and cutoff:
             former = RowFormer(self.base.robot, independent_columns(self.base), cutoff)
-            runs = (
-                run for log in self.logs if not log.streamed for run in runs_as_fitted(self, log)
-            )
+            runs = (r for log in self.logs if not log.streamed for r in runs_as_fitted(self, log))
             rows = tuple(x for run in runs if (x := former.rows_of(run)) is not None)
         return HeldOutRows.from_rows(self._cross_validation, rows, self.torque_shift)
 
@@ -519,9 +517,8 @@ class FittedModel:
 
         known = isinstance(self.estimator.prior, GaussianPrior)
         covariance = self.prediction_covariance if known else None
-        return self._by_joint(
-            expected_errors(self.evidence, self._cross_validation, reduced, covariance)
-        )
+        models = self._cross_validation
+        return self._by_joint(expected_errors(self.evidence, models, reduced, covariance))
 
     def test_options(self, options: LogOptions | None = None) -> LogOptions:
         """Options for another log: those of the fitted one, replaced by `options`, at the cut-off

@@ -84,13 +84,11 @@ def compare_sources(
         or f"log {k}"
         for k, s in enumerate(sources, start=1)
     ]
-    compared = compare_logs(
-        names, parts, fit.base, fit.delta, lambda k: _rows_as_fitted(fit, sources[k])
-    )
+    compared = compare_logs(names, parts, fit.base, fit.delta, lambda k: _rows_of(fit, sources[k]))
     return compared, compared.notes
 
 
-def _rows_as_fitted(fit: FittedModel, source: Any) -> Rows | None:
+def _rows_of(fit: FittedModel, source: Any) -> Rows | None:
     """A log's equations as the fit has them; None where they are not in memory."""
     cutoff = fit.reduced.cutoff
     if not isinstance(source, Recording) or source.streamed or not cutoff:

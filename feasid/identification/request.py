@@ -48,9 +48,8 @@ class FitRequest:
         options: Mapping[str, Any],
     ) -> FitRequest:
         """The request of these arguments of `fit`."""
-        with_defaults = reduce.complete_filter_options(
-            complete_options(FitOptions, options, "fit"), "fit"
-        )
+        with_defaults = complete_options(FitOptions, options, "fit")
+        with_defaults = reduce.complete_filter_options(with_defaults, "fit")
         find_prior(with_defaults["prior"])  # before a log is read for nothing
         logs = reduce.open_sources(data)
         described = reduce.robot_of_logs(data, logs, robot, with_defaults)

@@ -327,10 +327,8 @@ class Fit(Displayed, FittedModel):
                 f"as feasid.diagnose reports, or write it nevertheless with force=True",
                 path=str(path),
             )
-        offsets = find_offsets(self, offset_origin)
-        return write_fit(
-            self, path, offsets, tuple(extensions), overwrite=overwrite, test=test, for_=for_
-        )
+        what = self, path, find_offsets(self, offset_origin), tuple(extensions)
+        return write_fit(*what, overwrite=overwrite, test=test, for_=for_)
 
     def actuators(self) -> Actuators:
         """Actuator data of each joint, which simulators need in addition to a file's bodies.

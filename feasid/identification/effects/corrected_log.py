@@ -136,17 +136,15 @@ class CorrectedLog:
             self.reduced = setup.reduced
             if correction.values:
                 self.reduced = reduce_rows(self.rows, self.torque, setup.reduced)
-        decided = replace(setup.estimator.on(self.base), prior_weight=weight, noise=noise)
-        self.estimator = decided.for_comparison(noise)
+        estimator = replace(setup.estimator.on(self.base), prior_weight=weight, noise=noise)
+        self.estimator = estimator.for_comparison(noise)
         self.minimiser, self.delta, self.unit_covariance = self.estimator.follow(self.reduced, near)
         self.beta = np.asarray(self.base.K @ self.delta)
 
-    def with_correction(
-        self, correction: LogCorrection, noise: Noise | None = None
-    ) -> CorrectedLog:
+    def with_correction(self, other: LogCorrection, noise: Noise | None = None) -> CorrectedLog:
         """The log with another correction, its model sought from this one."""
         noise = self.noise if noise is None else noise
-        return CorrectedLog(self.setup, correction, noise, self.weight, self.minimiser.near, self)
+        return CorrectedLog(self.setup, other, noise, self.weight, self.minimiser.near, self)
 
     @cached_property
     def row_deviations(self) -> Array:

@@ -171,10 +171,8 @@ class BlockGrams:
         solution, deviation = np.zeros(self.size), np.zeros(self.size)
         solution[use], inverse = self.solve(self._of_all(use))
         deviation[use] = np.sqrt(np.maximum(np.diag(inverse), 0.0))  # of no noise: rounding
-        own = {m: (self.items[m], self.scales[self.items[m] - self.nb]) for m in effects}
-        value, spread = (
-            {m: x[p] * scale for m, (p, scale) in own.items()} for x in (solution, deviation)
-        )
+        in_si = np.r_[np.ones(self.nb), self.scales] * np.stack([solution, deviation])
+        value, spread = ({m: x[self.items[m]] for m in effects} for x in in_si)
         return value, spread
 
     def weigh(self, effects: Sequence[EffectAt]) -> None:

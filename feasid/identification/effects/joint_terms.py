@@ -130,10 +130,8 @@ def without_restless(
     owners = {word: {d for d in terms if word in terms[d]} for word in TAKING_PLACE}
     gone = {word for word, drives in owners.items() if 2 * len(drives & restless) > len(drives)}
     return {
-        drive: tuple(
-            w for w in words if w not in gone and not (w in TAKING_PLACE and drive in restless)
-        )
-        for drive, words in terms.items()
+        d: tuple(w for w in words if w not in gone and not (w in TAKING_PLACE and d in restless))
+        for d, words in terms.items()
     }
 
 

@@ -101,8 +101,8 @@ class LogCheck:
     @property
     def usable(self) -> bool:
         """Whether a fit of the corrected log is meaningful."""
-        errors = [f for f in self.diagnosis.errors if not f.options or f.code == "dead"]
-        return not any(f.code not in SCALES for f in errors)
+        errors = (f for f in self.diagnosis.errors if not f.options or f.code == "dead")
+        return all(f.code in SCALES for f in errors)
 
 
 def check_log(
@@ -252,15 +252,14 @@ class AdviceSearch:
     @cached_property
     def trial(self) -> CrossValidation | None:
         """Models of the log with the accepted options."""
-        return _prepare_trial(self.log, self.robot, self.options)
+        return _make_trial(self.log, self.robot, self.options)
 
     def samples(self) -> DecimatedLog:
         """A few samples of the log with the accepted options."""
         reading = complete_filter_options(select_options(LogOptions, self.options), "diagnose")
         base, _ = base_with_terms(self.robot, [self.log], offer=CandidateTerms(()))
-        return DecimatedLog.from_motion(
-            base.robot, low_pass_motion(self.log.motion(self.robot, **reading))
-        )
+        motion = low_pass_motion(self.log.motion(self.robot, **reading))
+        return DecimatedLog.from_motion(base.robot, motion)
 
     def accept_best_remedy(self, finding: Finding) -> Finding | None:
         """The finding with the remedy, of the ways that there are, that lowers the error most."""
@@ -304,7 +303,7 @@ class AdviceSearch:
         for finding in (f for f in findings if f.code == "gravity"):
             robot = robot.with_gravity(finding.values["gravity"])
         options = merge_options([self.options, *(f.options for f in findings)])
-        trial = _prepare_trial(self.log, robot, options)
+        trial = _make_trial(self.log, robot, options)
         rows_only = robot is self.robot and all({*f.options} <= {*ROWS} for f in findings)
         return robot, options, trial, _error_reduction(self.trial, trial, rows_only)
 
@@ -322,9 +321,7 @@ def _reduce_as_fit(
     return reduce_tasks([work], base, keep=True), base
 
 
-def _prepare_trial(
-    log: Recording, robot: Robot, options: Mapping[str, Any]
-) -> CrossValidation | None:
+def _make_trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> CrossValidation | None:
     """Models of the log as a fit reads it; None when it cannot be fitted."""
     try:
         reduced, base = _reduce_as_fit(log, robot, options)
@@ -423,9 +420,7 @@ def diagnose_logs(
                 where = f"{part.name}, from row {part.first} on: "
         fact = finding.code in FACTS and (finding.code != "dead" or finding.level == "error")
         confirmed = fact or finding.gain is not None
-        notes.append(
-            Note(f"{where}{finding}", finding.code, level=finding.level, confirmed=confirmed)
-        )
+        notes += [Note(f"{where}{finding}", finding.code, level=finding.level, confirmed=confirmed)]
     return notes
 
 

@@ -178,10 +178,8 @@ class LogComparison(JointChanges):
                 text += f" (command line: --without {shlex.quote(name)})"
             if d.kind == "load":
                 text += ", or identify the load from logs without and with it (feasid.payload)"
-            numbers = {"kind": d.kind, "place": d.place, "size": d.size}
-            out.append(
-                Note(text, "log-differs", level="warning", confirmed=True, log=name, **numbers)
-            )
+            numbers = {"log": name, "kind": d.kind, "place": d.place, "size": d.size}
+            out.append(Note(text, "log-differs", level="warning", confirmed=True, **numbers))
         return out
 
 
@@ -373,9 +371,8 @@ class _Comparison:
         `effects`: whether effects of the set-up that all logs share are common parameters, too.
         """
         parts = [np.eye(self.width)[:, : self.size]]
-        parts += [
-            c.columns for c in self.candidates if effects and c.kind in ("tilt", "delay", "zero")
-        ]
+        shared = ("tilt", "delay", "zero") if effects else ()
+        parts += [c.columns for c in self.candidates if c.kind in shared]
         common = np.hstack(parts)
         size = common.shape[1] + sum(c.columns.shape[1] for _, c in active)
         normal, right = np.zeros((size, size)), np.zeros(size)

@@ -46,12 +46,10 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
             reading = {"filtering": "equations", **select_options(LogOptions, asked)}
             motion, points = recording.motion(robot, **reading), asked.get("contacts") or {}
             contacts = {str(k): contact_from_option(v) for k, v in points.items()}
-            mistakes = find_floating_mistakes(
-                df, robot, imu_from_option(asked.get("imu")), contacts
-            )
+            faults = find_floating_mistakes(df, robot, imu_from_option(asked.get("imu")), contacts)
             span = float(np.ptp(np.concatenate([run.t for run in motion.runs])))
             rate = motion.runs[0].rate
-            return Diagnosis(tuple(mistakes), motion.rows, span, rate, motion.notes)
+            return Diagnosis(tuple(faults), motion.rows, span, rate, motion.notes)
         raw = read_signals(recording, robot, **select_options(ReadOptions, asked))
     except LogError as error:
         return Diagnosis((_finding_of_error("columns", error),), len(df))
@@ -211,9 +209,8 @@ def _dominant_expressions(vector: Array, expressions: tuple[str, ...]) -> str:
 def _unexcited_finding(
     robot: Robot, rank: int, hidden: Array, expressions: tuple[str, ...], dq: Array
 ) -> Finding:
-    worst = "; ".join(
-        filter(None, (_dominant_expressions(v, expressions) for v in hidden[::-1][:4]))
-    )
+    texts = (_dominant_expressions(v, expressions) for v in hidden[::-1][:4])
+    worst = "; ".join(filter(None, texts))
     names = robot.coordinates
     speed = np.abs(dq).max(axis=0)
     stands = robot.moves & (speed < 0.05 * speed.max())

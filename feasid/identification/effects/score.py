@@ -129,9 +129,8 @@ class ScoreTests:
         """
         X = np.hstack([self.whitened_columns(m) for m in effects])
         WX = self._project(X)
-        unit = np.where(
-            np.isfinite(widths), widths, 1.0 / np.maximum(np.linalg.norm(X, axis=0), 1e-9)
-        )
+        size = np.maximum(np.linalg.norm(X, axis=0), 1e-9)
+        unit = np.where(np.isfinite(widths), widths, 1.0 / size)
         alone = without_negative_part((X.T @ X - WX.T @ self.P @ WX) * np.outer(unit, unit))
         covariance: Array = np.asarray(
             np.linalg.pinv(alone + np.diag((unit / widths) ** 2), hermitian=True)

@@ -211,10 +211,8 @@ class EffectSearch:
                 )
                 for c in self.entered
             ]
-            positive = {
-                e for c in self.entered if c.entered and c.effect.positive for e in c.effects
-            }
-            turned = {e for e in positive if values[e].sum() <= 0}
+            positive = [c for c in self.entered if c.entered and c.effect.positive]
+            turned = {e for c in positive for e in c.effects if values[e].sum() <= 0}
             if not turned:
                 return
             why = "its sign is impossible together with later entries"

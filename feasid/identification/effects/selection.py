@@ -156,9 +156,8 @@ class Selection:
             why = c.why or ("" if fitted else "it is only reported")
             for k, at in enumerate(c.effects):
                 unknown = (np.nan,) * c.effect.size
-                value, deviation = (
-                    tuple(map(float, x[k])) if x else unknown for x in (c.values, c.deviations)
-                )
+                value = tuple(map(float, c.values[k])) if c.values else unknown
+                deviation = tuple(map(float, c.deviations[k])) if c.deviations else unknown
                 name = self.names[at.joint] if at.joint >= 0 else ""
                 numbers = value, deviation, c.gain.share, c.gain.deviations
                 out.append(EffectResult(at, name, *numbers, fitted, why))

@@ -90,10 +90,8 @@ class EffectResult:
             parts = zip(self.value, self.deviation, effect.each, strict=True)
             sizes = " and ".join(f"{v:.3g} +- {d:.2g} {unit}" for v, d, unit in parts)
             return f"{self.joint} by {sizes} around {self.at.origin:g} degrees C"
-        coefficients = slice(1 if effect.first else None)
-        value, deviation = (
-            effect.factor * np.array(x[coefficients]) for x in (self.value, self.deviation)
-        )
+        part = slice(1 if effect.first else None)
+        value, deviation = (effect.factor * np.array(x[part]) for x in (self.value, self.deviation))
         way = effect.ways[int(value[0] < 0)]
         shown = value[0] if len(value) == 1 and not way else np.linalg.norm(value)
         text = f"{shown:.3g} +- {np.linalg.norm(deviation):.2g} {effect.unit} {way}".rstrip()
@@ -208,9 +206,8 @@ def term_columns(word: str) -> ColumnsOf:
     def factors(around: Around) -> Iterable[Array]:
         run, j = around.part.run, around.at.joint
         q, v, a = run.q[:, j], run.dq[:, j], run.ddq[:, j]
-        centre = next(
-            (d.rest for d in around.model.drives if d.coupling == {around.model.joints[j]: 1}), 0.0
-        )
+        alone = {around.model.joints[j]: 1}
+        centre = next((d.rest for d in around.model.drives if d.coupling == alone), 0.0)
         for term in (TERMS[symbol] for symbol in FRICTION[word]):
             load = None
             if term.needs_load:

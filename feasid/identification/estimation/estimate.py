@@ -114,31 +114,19 @@ def _bound_notes(estimate: Estimate) -> list[Note]:
     beyond = (
         f"the data reject the bound (it would cost {ratio:.3g} in the squared whitened residual)"
     )
+    heavy = f"at its bound, {MASS_RATIO:g} times the description's or a third of it"
+    edge = "its centre is at the edge of the collision or visual shape"
+    heavier = f"more than {MASS_RATIO:g} times the description's or less than a third: {beyond}; "
+    heavier += "check the masses in the description"
+    outside = f"its centre is outside its collision or visual shape: {beyond}; check the "
+    outside += "description"
     notes = [
-        (
-            "mass-bound",
-            bodies_of(active, "mass"),
-            f"at its bound, {MASS_RATIO:g} times the description's or a third of it (plausible="
-            f"True), {at_bound}",
-        ),
-        (
-            "shape-bound",
-            bodies_of(active, "shape"),
-            f"its centre is at the edge of the collision or visual shape (plausible=True), "
-            f"{at_bound}",
-        ),
-        (
-            "mass-released",
-            bodies_of(rejected, "mass"),
-            f"more than {MASS_RATIO:g} times the description's or less than a third: {beyond}; "
-            "check the masses in the description",
-        ),
-        (
-            "shape-released",
-            bodies_of(rejected, "shape"),
-            f"its centre is outside its collision or visual shape: {beyond}; check the description",
-        ),
+        ("mass-bound", bodies_of(active, "mass"), f"{heavy} (plausible=True), {at_bound}"),
+        ("shape-bound", bodies_of(active, "shape"), f"{edge} (plausible=True), {at_bound}"),
+        ("mass-released", bodies_of(rejected, "mass"), heavier),
+        ("shape-released", bodies_of(rejected, "shape"), outside),
     ]
+    # A mass and a shape of one body may both be excluded, and are one sentence.
     excluded = tuple(dict.fromkeys(b.body for b in estimate.bounds.excluded))
     text = "the given bounds exclude its plausible values (plausible=True)"
     notes.append(("bound-excluded", excluded, f"{text}; yours are kept"))

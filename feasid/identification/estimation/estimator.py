@@ -259,9 +259,8 @@ class Estimator:
         size = len(equations.columns)
         both = estimate.noise.whitened_triangle_with_slope(equations)
         problem = self.problem(equations)
-        objective, divergence = problem.problem(
-            both[:size, :size], both[:size, size], estimate.prior_weight
-        )
+        r, rho = both[:size, :size], both[:size, size]
+        objective, divergence = problem.problem(r, rho, estimate.prior_weight)
         # To first order, torques that are late by d are wrong by d times their slope.
         free, slope = problem.reduce(estimate.delta), deviation * both[:size, size + 1]
         return problem.elimination.T @ objective.response(free, divergence, slope)[:, None]

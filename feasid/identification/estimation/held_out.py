@@ -169,9 +169,7 @@ RULES = {
         one_joint=0.5,
         deviations=3.0,
     ),
-    "fit": Rule(
-        "All that entered together, by feasible fits: they must not be worse than the plain fit."
-    ),
+    "fit": Rule("All that entered together: feasible fits must not be worse than the plain fit."),
     "refused": Rule(
         "An error of the log that the search selects and no feasible fit confirms, from which the "
         "fit is in doubt: tilts of 3 degrees lower the error by .5 to .9 on arms in simulation, "

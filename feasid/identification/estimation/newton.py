@@ -80,9 +80,8 @@ class EntropicProblem:
     @cached_property
     def _bodies(self) -> cones.LogBarrier:
         """The divergence of the inertia blocks."""
-        return cones.LogBarrier.for_divergence(
-            self.feasible.inertial, self.reference, self._directions
-        )
+        only = self.feasible.inertial
+        return cones.LogBarrier.for_divergence(only, self.reference, self._directions)
 
     @cached_property
     def _others(self) -> cones.LogBarrier:
@@ -106,9 +105,7 @@ class EntropicProblem:
     def with_rows(self, A: Array, b: Array) -> EntropicProblem:
         """The same problem with other equations; parts that do not depend on them are kept."""
         other = replace(self, A=A, b=b, alike=self)
-        other.__dict__.update(
-            _directions=self._directions, _bodies=self._bodies, _others=self._others
-        )
+        vars(other).update(_directions=self._directions, _bodies=self._bodies, _others=self._others)
         return other
 
     def resume(self, start: Array, weight: float, steps: int) -> tuple[cones.Minimum, Array]:

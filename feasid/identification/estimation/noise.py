@@ -166,9 +166,8 @@ def estimate_noise(
     # Forces at a passive joint add up to zero the better, the lighter the bodies: equations that
     # counted too much at first would let a model without masses win.
     power = np.where(power > 0, power, overall)
-    noise = Noise(
-        FIRST_DEVIATION**2 * (power + SMALLEST_DEVIATION * overall), np.zeros(dof), np.ones(dof)
-    )
+    first = FIRST_DEVIATION**2 * (power + SMALLEST_DEVIATION * overall)
+    noise = Noise(first, np.zeros(dof), np.ones(dof))
     beta, spread = solver(*noise.whitened_triangle(reduced)[:2])
     for _ in range(NOISE_ROUNDS):
         noise = variances(reduced, noise, beta, spread)

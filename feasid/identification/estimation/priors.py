@@ -234,9 +234,8 @@ class GaussianPrior(Prior):
         # As correlations: variances of kg and kg m^2 may differ by ten orders of magnitude.
         size_of = np.sqrt(np.maximum(np.diag(matrix), 0.0))
         scaled = matrix / np.maximum(np.outer(size_of, size_of), TINY)
-        if not np.allclose(scaled, scaled.T, atol=1e-6) or (
-            size and np.linalg.eigvalsh(scaled)[0] < -1e-6
-        ):
+        symmetric = np.allclose(scaled, scaled.T, atol=1e-6)
+        if not symmetric or (size and np.linalg.eigvalsh(scaled)[0] < -1e-6):
             raise InputError("the covariance of a Gaussian prior is not positive semidefinite")
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "matrix", 0.5 * (matrix + matrix.T))

@@ -278,11 +278,9 @@ class Minimiser:
             point = self._solver_point(r, rho, problem.feasible)
             columns = np.arange(len(point))
             tangents = [
-                Linear(c.name, columns, -slope, float(slope @ point - value))
+                Linear(c.name, columns, -slope, float(slope @ point - x))
                 for c in problem.feasible.convex
-                for slope, value in zip(
-                    c.gradient(point), np.atleast_1d(c.values(point)), strict=True
-                )
+                for slope, x in zip(c.gradient(point), np.atleast_1d(c.values(point)), strict=True)
             ]
             linear = (*problem.feasible.linear, *tangents)
             outer = replace(problem, feasible=replace(problem.feasible, linear=linear, convex=()))
@@ -298,9 +296,8 @@ class Minimiser:
 
         def judge(raw: solve.SolverAnswer) -> solve.Judgement:
             cost = float(program.problem.value)
-            return solve.Judgement(
-                np.isfinite(cost), True, cost, "taken, and moved inside the feasible set"
-            )
+            text = "taken, and moved inside the feasible set"
+            return solve.Judgement(np.isfinite(cost), True, cost, text)
 
         raw, attempts = solve.solve_verified(program, judge, self.solver)
         if raw is None:

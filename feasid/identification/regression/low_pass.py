@@ -68,9 +68,8 @@ class DecimatingFilter:
             tile = min(TILE, count - k)
             first = k * self.spacing
             width = (tile - 1) * self.spacing + len(self.taps)
-            out[:, k : k + tile] = (
-                block[:, first : first + width] @ self._tile_weights[:width, :tile]
-            )
+            weights = self._tile_weights[:width, :tile]
+            out[:, k : k + tile] = block[:, first : first + width] @ weights
         return out
 
 
@@ -174,7 +173,6 @@ def low_pass_motion(motion: Motion) -> Motion:
         }
         # What counts samples of the run as it was (`own`, `live`) does not hold for the rest.
         inside = slice(half, len(run) - half)
-        runs.append(
-            replace(run, rows=run.rows[inside], t=run.t[inside], **signals, own=None, live=None)
-        )
+        part = replace(run, rows=run.rows[inside], t=run.t[inside], **signals, own=None, live=None)
+        runs.append(part)
     return replace(motion, runs=tuple(runs), filtering="signals")

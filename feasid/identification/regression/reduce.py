@@ -209,9 +209,8 @@ def complete_filter_options(options: Mapping[str, Any], function: str) -> dict[s
 
 def candidate_terms(options: Mapping[str, Any]) -> CandidateTerms | None:
     """The friction terms that may be selected later; None where nothing can be."""
-    return (
-        CandidateTerms(options.get("candidates")) if options["filtering"] == "equations" else None
-    )
+    filtered = options["filtering"] == "equations"
+    return CandidateTerms(options.get("candidates")) if filtered else None
 
 
 def find_measured_joints(

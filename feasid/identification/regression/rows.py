@@ -51,17 +51,13 @@ class RunRows:
         """All rows of several groups of a run that follow on each other."""
         if len(groups) == 1:
             return groups[0]
-        filtered, raw = (
-            [np.concatenate(x, axis=-1) for x in zip(*(getattr(g, k) for g in groups), strict=True)]
-            for k in ("filtered", "raw")
-        )
-        samples, slope, slow = (
-            np.concatenate([getattr(g, k) for g in groups], axis=-1)
-            for k in ("samples", "slope", "slowness")
-        )
-        return replace(
-            groups[0], samples=samples, filtered=filtered, raw=raw, slope=slope, slowness=slow
-        )
+        parts: dict[str, Any] = {}
+        for k in ("samples", "slope", "slowness"):
+            parts[k] = np.concatenate([getattr(g, k) for g in groups], axis=-1)
+        for k in ("filtered", "raw"):
+            by_joint = zip(*(getattr(g, k) for g in groups), strict=True)
+            parts[k] = [np.concatenate(x, axis=-1) for x in by_joint]
+        return replace(groups[0], **parts)
 
     @property
     def t(self) -> Array:
@@ -199,10 +195,9 @@ class RowFormer:
         # values; friction jumps, and measured torques are noisy.
         full, thin = window.decimating_filter(), window.decimating_filter(every)
         signals = [as_samples_last(x) for x in (run.q, run.dq, run.ddq, run.tau)]
+        half = window.half_width
         for samples in window.row_groups(len(run), every * CHUNK, run.anchor, run.own):
-            part = slice(
-                int(samples[0]) - window.half_width, int(samples[-1]) + window.half_width + 1
-            )
+            part = slice(int(samples[0]) - half, int(samples[-1]) + half + 1)
             q, dq, ddq, tau = (x[:, part] for x in signals)
             places = samples - part.start
             joints = dq if self._carried is None else self._carried.motion(q, dq, ddq)[1]
@@ -239,10 +234,8 @@ class RowFormer:
         applied = (
             run.applied if run.free is None else np.einsum("nij,nj->ni", run.free, run.applied)
         )
-        first = int(centres[0]) - window.half_width
-        rows = window.decimating_filter().filter_rows(
-            as_samples_last(applied[first:]), len(centres)
-        )
+        signal = as_samples_last(applied[int(centres[0]) - window.half_width :])
+        rows = window.decimating_filter().filter_rows(signal, len(centres))
         return np.asarray(np.sum(rows**2, axis=1))
 
     def _filter_rows(
