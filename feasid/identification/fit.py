@@ -153,15 +153,8 @@ class _Answer:
         about_model = [*([] if servo is None else servo.notes), *solved.estimate.notes]
         about_model += solved.estimator.weighed_notes(solved.equations, solved.estimate)
         about_log = [*self.calibration.notes, *request.check_logs()]
-        return [
-            *about_model,
-            *request.notes,
-            *about_log,
-            *self.notes,
-            *about_delay,
-            *solved.notes,
-            *about_rows,
-        ]
+        about_log = [*request.notes, *about_log, *self.notes]
+        return [*about_model, *about_log, *about_delay, *solved.notes, *about_rows]
 
 
 def _identify(request: FitRequest) -> _Answer:

@@ -79,11 +79,9 @@ class FitRequest:
 
     @cached_property
     def _wide(self) -> tuple[BaseParameters, list[Note]]:
-        terms, offer = (self.options["friction"], self.options["drive_inertia"]), self.options
-        measured = self.options["measured"]
-        return reduce.base_with_terms(
-            self.described, self.logs, *terms, reduce.candidate_terms(offer), measured
-        )
+        terms = self.options["friction"], self.options["drive_inertia"]
+        offer, measured = reduce.candidate_terms(self.options), self.options["measured"]
+        return reduce.base_with_terms(self.described, self.logs, *terms, offer, measured)
 
     @property
     def wide(self) -> BaseParameters:

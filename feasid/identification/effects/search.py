@@ -203,14 +203,9 @@ class EffectSearch:
         """Give all that entered their values; signs that later entries turned leave."""
         while True:
             values, deviations = self.grams.values(self.effects)
-            self.entered = [
-                replace(
-                    c,
-                    values=tuple(values[e] for e in c.effects),
-                    deviations=tuple(deviations[e] for e in c.effects),
-                )
-                for c in self.entered
-            ]
+            for k, c in enumerate(self.entered):
+                sizes, widths = (tuple(x[e] for e in c.effects) for x in (values, deviations))
+                self.entered[k] = replace(c, values=sizes, deviations=widths)
             positive = [c for c in self.entered if c.entered and c.effect.positive]
             turned = {e for c in positive for e in c.effects if values[e].sum() <= 0}
             if not turned:

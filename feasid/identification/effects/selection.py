@@ -179,9 +179,7 @@ class Selection:
         """The selection with fewer effects in the fit, with the reason."""
         gone = [e for e in self.fitted_effects if e not in effects]
         stays = [e for c in self.findings for e in c.effects if e not in gone]
-        entered, rejected = (
-            [part for c in self.findings if (part := c.part(effects))] for effects in (stays, gone)
-        )
+        entered, rejected = ([p for c in self.findings if (p := c.part(e))] for e in (stays, gone))
         rejected = [replace(c, entered=False, why=why) for c in rejected]
         others = (c for c in self.candidates if not c.entered)
         return replace(self, candidates=(*entered, *rejected, *others))

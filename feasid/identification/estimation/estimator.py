@@ -170,9 +170,8 @@ class Estimator:
     def problem(self, equations: Reduced) -> EstimationProblem:
         """Objective and constraints for these equations; nobody else builds one."""
         feasible = self.plausible_set if self.bounds_decided else self.feasible
-        return EstimationProblem.from_reduced(
-            equations, self.base, feasible, self.reference, self.prior, self.weighed
-        )
+        known = self.reference, self.prior, self.weighed
+        return EstimationProblem.from_reduced(equations, self.base, feasible, *known)
 
     def start(self, problem: EstimationProblem, near: Array | None = None) -> Array:
         """Strictly feasible model: the reference or `near` (n,) if either is, else a computed one.

@@ -119,9 +119,8 @@ class EntropicProblem:
         path, steps_left = [cones.Minimum(start, np.inf, 0, "unfinished")], steps
         for other in barriers:
             enough = DECREMENT if other == barriers[-1] else max(PASSING * other, DECREMENT)
-            path.append(
-                self._tried(path[-1].delta, weight, other / cones.OTHER_WEIGHT, enough, steps_left)
-            )
+            point, scaled = path[-1].delta, other / cones.OTHER_WEIGHT
+            path.append(self._tried(point, weight, scaled, enough, steps_left))
             steps_left -= path[-1].steps
         resumable, minimum = path[1].delta, path[-1]
         if not minimum.settled:

@@ -124,9 +124,8 @@ class EstimationProblem:
             start = interior_point(bodies, scale, free)
         moving = np.unique(np.concatenate([b.columns for b in bodies.blocks]))
         directions = (elimination.T * unit)[:, moving]
-        nearest = project_by_divergence(
-            self.feasible.inertial, self.expand(start), directions, self.reference
-        )
+        inertial, point = self.feasible.inertial, self.expand(start)
+        nearest = project_by_divergence(inertial, point, directions, self.reference)
         free[moving] = nearest[elimination.roots][moving]
         return free
 

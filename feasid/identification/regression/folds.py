@@ -248,9 +248,8 @@ class StrataBuilder:
         """Process the waiting rows: many rows at a time are much cheaper than a few."""
         if not self._waiting:
             return
-        rows, raw, slowness, fold = (
-            np.concatenate(parts, axis=-1) for parts in zip(*self._waiting, strict=True)
-        )
+        kinds = zip(*self._waiting, strict=True)
+        rows, raw, slowness, fold = (np.concatenate(parts, axis=-1) for parts in kinds)
         self._waiting.clear()
         level = np.searchsorted(EDGES, slowness)
         for c, f in sorted(set(zip(level.tolist(), fold.tolist(), strict=True))):
