@@ -121,9 +121,8 @@ def test_steps_are_limited_and_stay_with_their_mistakes():
     tilt, zero = EffectAt("tilt"), EffectAt("zero", 2)
     start = LogCorrection({zero: np.array([0.1])})
     found = start.add_step([tilt, zero], np.array([0.01, -9.0, 0.05]))
-    np.testing.assert_allclose(
-        found.parameters_of([zero, tilt]), [0.15, 0.01, -EFFECTS["tilt"].limit]
-    )
+    limit = EFFECTS["tilt"].limit
+    np.testing.assert_allclose(found.parameters_of([zero, tilt]), [0.15, 0.01, -limit])
     assert found.parameters_of([]).shape == (0,)
     assert found.values_by_joint("zero") == {2: pytest.approx(0.15)}
     assert start.parameters_of([tilt, zero]).tolist() == [0.0, 0.0, 0.1]

@@ -86,9 +86,8 @@ def test_masses_that_the_description_gets_wrong_are_let_go(factor):
     base, found = fitted(arm, arm.terms.with_values(values))
     ratio, _ = errors(arm, base, found.delta)
     assert ratio <= 1.5
-    assert (
-        found.prior_weight < fitted(arm)[1].prior_weight
-    )  # believed less than one that could be right
+    # believed less than one that could be right
+    assert found.prior_weight < fitted(arm)[1].prior_weight
 
 
 @pytest.mark.slow

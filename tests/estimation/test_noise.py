@@ -112,9 +112,8 @@ def test_whitened_rows_are_those_of_the_log_over_their_deviations(folds):
         error = (beta[list(SUPPORTS[j])] @ rows[:2] - rows[2]) ** 2
         error = error if folds is None else np.where(np.isin(fold, folds), error, 0.0)
         wanted = [error[slow == level].sum() for level in LEVELS]
-        np.testing.assert_allclose(
-            noise.squared_residuals(data, j, beta, folds), wanted, rtol=EXACT
-        )
+        shown = noise.squared_residuals(data, j, beta, folds)
+        np.testing.assert_allclose(shown, wanted, rtol=EXACT)
 
 
 def test_without_strata_all_rows_are_one_class():

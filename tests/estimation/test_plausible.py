@@ -32,9 +32,8 @@ MESH = '<collision><geometry><mesh filename="arm.stl"/></geometry></collision>'
 
 def text(shapes, com="0 0 0.2"):
     first = LINK.format(name="upper", parent="base", com=com, up=0.3, axis="0 1 0", shapes=shapes)
-    second = LINK.format(
-        name="fore", parent="upper", com="0 0 0.2", up=0.4, axis="1 0 0", shapes=shapes
-    )
+    place = {"parent": "upper", "com": "0 0 0.2", "up": 0.4, "axis": "1 0 0"}
+    second = LINK.format(name="fore", shapes=shapes, **place)
     return f'<robot name="boxes"><link name="base"/>{first}{second}</robot>'
 
 
@@ -60,9 +59,8 @@ def log_of(robot, com, noise=0.02, samples=2000, mass=2.0):
 def test_point_masses_inside_a_box_keep_every_bound_and_none_outside_does(tmp_path):
     robot = arm(tmp_path)
     reference = robot.values
-    (shape,) = [
-        b for b in plausible_bounds(robot, reference) if (b.body, b.kind) == ("fore", "shape")
-    ]
+    bounds = plausible_bounds(robot, reference)
+    (shape,) = [b for b in bounds if (b.body, b.kind) == ("fore", "shape")]
     rng = np.random.default_rng(0)
     half = np.array(SIZE) / 2
     room = SHAPE_ROOM[0] * np.array(SIZE) + SHAPE_ROOM[1]
@@ -126,9 +124,8 @@ def test_a_log_that_says_little_leaves_links_in_their_shapes(tmp_path):
 
 def test_a_description_outside_its_own_shape_is_not_held_to_it(tmp_path):
     robot = arm(tmp_path, com="0.5 0 0.2")
-    assert not [
-        b for b in plausible_bounds(robot, robot.values) if (b.body, b.kind) == ("upper", "shape")
-    ]
+    bounds = plausible_bounds(robot, robot.values)
+    assert ("upper", "shape") not in [(b.body, b.kind) for b in bounds]
 
 
 def test_nothing_is_said_where_nothing_binds(tmp_path):

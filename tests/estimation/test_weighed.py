@@ -66,9 +66,8 @@ def test_notes_have_both_numbers_and_name_a_contradiction(fit):
     wrong = fitted(known={"hand.lz": (0.04, 5e-4)})
     (note,) = (n for n in wrong.notes if n.code == "weighed-contradicted")
     assert "0.04000 +- 0.00050 kg m" in note
-    assert note.values["alone"] == pytest.approx(
-        fitted().delta[wrong.estimator.weighed[0].column(wrong.robot)]
-    )
+    column = wrong.estimator.weighed[0].column(wrong.robot)
+    assert note.values["alone"] == pytest.approx(fitted().delta[column])
 
 
 def test_a_saved_fit_has_it_to_the_bit(tmp_path, fit):

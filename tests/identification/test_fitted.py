@@ -120,15 +120,10 @@ def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):
     assert [a["overwrite"] for a in asked] == [False, False, True, True]
 
 
-def useless(fit):
+def test_a_useless_fit_is_written_by_force_only(fit, tmp_path):
     copy = replace(fit)
     vars(copy)["quality"] = judge(replace(fit.evidence, error=1.2 * fit.evidence.torque))
     assert copy.quality.level == "useless"
-    return copy
-
-
-def test_a_useless_fit_is_written_by_force_only(fit, tmp_path):
-    copy = useless(fit)
     with pytest.raises(UselessFitError, match=r"this fit is useless: .* force=True") as caught:
         copy.write(tmp_path / "out.urdf")
     assert caught.value.path == str(tmp_path / "out.urdf")

@@ -57,11 +57,6 @@ def arm(tmp_path_factory):
     return folder, *arm_and_log(folder, 1200, 0.01)
 
 
-def ones(robot):
-    """Some possible parameters: unit masses of unit size, without friction."""
-    return np.tile([1, 0, 0, 1, 0, 1, 0, 0, 0, 1], len(robot.bodies))
-
-
 def good(name, robot):
     """Options in which `name` has its example, with what it needs."""
     example = FIT[name].example
@@ -69,7 +64,8 @@ def good(name, robot):
         example = str(np.eye(robot.dof).tolist())
     words = {name: example}
     if name == "reference":
-        words[name] = str(ones(robot).tolist())
+        # Possible parameters: unit masses of unit size, without friction.
+        words[name] = str([1, 0, 0, 1, 0, 1, 0, 0, 0, 1] * len(robot.bodies))
     if name in BESIDE:
         other = FIT[BESIDE[name]]
         words[BESIDE[name]] = next(str(v) for v in FIT[name].needs[1])

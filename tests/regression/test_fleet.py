@@ -310,9 +310,8 @@ def test_dask_cluster_gives_what_one_process_gives_when_a_worker_dies(
 def test_fit_takes_a_dask_frame(robot, log):
     dask_frame = pytest.importorskip("dask.dataframe")
     # Each partition is prepared by itself, and equations' windows end where it ends.
-    fit = feasid.fit(
-        dask_frame.from_pandas(log, npartitions=3, sort=False), robot, filtering="signals"
-    )
+    frame = dask_frame.from_pandas(log, npartitions=3, sort=False)
+    fit = feasid.fit(frame, robot, filtering="signals")
     whole = feasid.fit(log, robot, filtering="signals")
     np.testing.assert_allclose(fit.beta, whole.beta, rtol=1e-5, atol=1e-8)
 

@@ -165,10 +165,9 @@ def test_samples_that_are_not_numbers_are_named(case):
     for wrong in (samples[1, :, 0], samples[1, :, :4], samples[:2]):
         with pytest.raises(LogError, match=r"dq has shape \(.*, expected \(samples, 5\)"):
             Reducer(robot, columns).add(samples[0], wrong, samples[2], samples[3])
+    a, b = samples[:, :10], samples[1, :9]
     with pytest.raises(LogError, match="dq has 9 samples, q has 10"):
-        Reducer(robot, columns).add(
-            samples[0, :10], samples[1, :9], samples[2, :10], samples[3, :10]
-        )
+        Reducer(robot, columns).add(a[0], b, a[2], a[3])
 
 
 def test_weights_and_parameters_of_another_size_are_named(reduced):

@@ -66,9 +66,8 @@ def test_blocks_are_the_log(case):
 def test_weights_are_one_inside_and_fall_outside():
     u = np.array([0.0, 1.0, robust.HUBER, 2 * robust.HUBER])
     np.testing.assert_allclose(robust.WEIGHTS["huber"](u), [1, 1, 1, 0.5])
-    np.testing.assert_allclose(
-        robust.WEIGHTS["tukey"](np.array([0.0, robust.TUKEY, 99.0])), [1, 0, 0]
-    )
+    residuals = np.array([0.0, robust.TUKEY, 99.0])
+    np.testing.assert_allclose(robust.WEIGHTS["tukey"](residuals), [1, 0, 0])
 
 
 def test_mistakes_are_named(case):

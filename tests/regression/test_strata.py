@@ -57,9 +57,8 @@ def test_strata_are_sums_over_rows_however_these_come(places):
             own = (level == c) & (fold == f)
             assert found.counts[c, f] == own.sum()
             assert found.slowness[c, f] == pytest.approx(np.sum(slow[own] ** 2), abs=SUMS)
-            np.testing.assert_allclose(
-                gram(found.triangles[c, f]), z[:, own] @ z[:, own].T, atol=SUMS
-            )
+            products = z[:, own] @ z[:, own].T
+            np.testing.assert_allclose(gram(found.triangles[c, f]), products, atol=SUMS)
     assert np.tril(found.triangles, -1).any() == np.tril(found.raw, -1).any() == False  # noqa: E712
     np.testing.assert_allclose(gram(found.raw), raw @ raw.T, atol=SUMS)
     np.testing.assert_allclose(gram(found.total_triangle), rows @ rows.T, atol=SUMS)

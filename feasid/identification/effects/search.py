@@ -195,13 +195,8 @@ class EffectSearch:
             self.grams.weigh(self.effects)
             if best.effect.name == stop_at:
                 break
-        self._remove_impossible()
-        others = [c for key, c in self.tried.items() if not {*key} & {*self.effects}]
-        return (*sorted(self.entered, key=lambda c: not c.entered), *others)
-
-    def _remove_impossible(self) -> None:
-        """Give all that entered their values; signs that later entries turned leave."""
         while True:
+            # All that entered get their values; what later entries turned in its sign leaves.
             values, deviations = self.grams.values(self.effects)
             for k, c in enumerate(self.entered):
                 sizes, widths = (tuple(x[e] for e in c.effects) for x in (values, deviations))
@@ -209,12 +204,14 @@ class EffectSearch:
             positive = [c for c in self.entered if c.entered and c.effect.positive]
             turned = {e for c in positive for e in c.effects if values[e].sum() <= 0}
             if not turned:
-                return
+                break
             why = "its sign is impossible together with later entries"
             for gone in filter(None, (c.part(turned) for c in self.entered)):
                 self.tried[gone.effects] = Candidate(gone.effects, gone.gain, why=why)
             self.effects = [e for e in self.effects if e not in turned]
             self.entered = [*filter(None, (c.part(self.effects) for c in self.entered))]
+        others = [c for key, c in self.tried.items() if not {*key} & {*self.effects}]
+        return (*sorted(self.entered, key=lambda c: not c.entered), *others)
 
     def _candidates(self) -> Iterator[Group]:
         """Every effect that may still enter, at each joint and at all joints at once."""

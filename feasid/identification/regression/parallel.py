@@ -25,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Semaphore, Thread
-from typing import IO, Any, TypeAlias, cast
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
@@ -484,7 +484,5 @@ def _answer(packed: bytes, block: Block) -> FleetSum:
     return add_block(_unpack_job(packed), block)
 
 
-@lru_cache(maxsize=1)
-def _unpack_job(packed: bytes) -> ReduceJob:
-    """The job of all logs: what it computes of the robot is computed once in a process."""
-    return cast(ReduceJob, pickle.loads(packed))
+_unpack_job = lru_cache(maxsize=1)(pickle.loads)
+"""The job of all logs: what it computes of the robot is computed once in a process."""

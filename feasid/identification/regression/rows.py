@@ -47,10 +47,10 @@ class RunRows:
     low_pass: GaussianLowPass
 
     @classmethod
-    def concat(cls, groups: Sequence[RunRows]) -> RunRows:
-        """All rows of several groups of a run that follow on each other."""
-        if len(groups) == 1:
-            return groups[0]
+    def concat(cls, groups: Sequence[RunRows]) -> RunRows | None:
+        """All rows of several groups of a run that follow on each other; None of no group."""
+        if len(groups) < 2:
+            return groups[0] if groups else None
         parts: dict[str, Any] = {}
         for k in ("samples", "slope", "slowness"):
             parts[k] = np.concatenate([getattr(g, k) for g in groups], axis=-1)
@@ -178,12 +178,7 @@ class RowFormer:
 
     def rows_of(self, run: Run) -> RunRows | None:
         """The equations of one run, which stay with it; None where the window is longer."""
-
-        def form_whole() -> RunRows | None:
-            groups = [*self.form(run)]
-            return RunRows.concat(groups) if groups else None
-
-        return compute_once(run.derived, self._key, form_whole)
+        return compute_once(run.derived, self._key, lambda: RunRows.concat([*self.form(run)]))
 
     def form(self, run: Run) -> Iterator[RunRows]:
         """The equations of one run of unfiltered torques; none when the window is longer."""
