@@ -248,7 +248,7 @@ def _candidates(
     mass = WIDE * DAILY["load"] * max(float(delta[robot.inertial_columns[:, -1]].sum()), 1e-3)
     length = max(float(np.mean([np.linalg.norm(b.position) for b in robot.bodies])), 1e-2)
     for ten in robot.inertial_columns:
-        # An unknown mass near the body's frame: its moments are those of one a link away.
+        # A load of this mass, about the length of a link away from the body's frame.
         units[ten] = mass * np.array([length**2] * 6 + [length] * 3 + [1.0])
     rows = {name: r for r, name in enumerate(robot.coordinates)}
     joints = {body.name: body.joint or body.name for body in robot.bodies}
