@@ -156,8 +156,7 @@ def test_features_of_the_callers_own_are_fitted(featured):
 
 def test_features_without_drive_inertia_are_told(featured):
     *_, log, fit = featured
-    bare = described().with_joint_terms(features=FEATURES)
-    without = feasid.fit(log, bare, diagnose=False)
+    without = feasid.fit(log, described().with_joint_terms(features=FEATURES), diagnose=False)
     notes = [[note.code for note in f.notes] for f in (without, fit)]
     assert ["no-drive-inertia" in codes for codes in notes] == [True, False]
 
@@ -183,8 +182,7 @@ def test_a_feature_that_is_none_is_named():
 
 
 def test_no_candidates_are_not_the_default():
-    log = log_with(["sqrt"], {"fs": 2.0})
-    chosen = feasid.fit(log, described(), diagnose=False)
+    chosen = feasid.fit(log_with(["sqrt"], {"fs": 2.0}), described(), diagnose=False)
     assert "fs" in symbols(chosen, "2")
 
 

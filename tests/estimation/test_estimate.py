@@ -148,7 +148,6 @@ def test_friction_that_is_there_is_chosen_and_other_is_not():
     run.tau[:, joint] += extra
     reducer = EquationReducer(wide, [int(c) for c in base.independent], motion.cutoff)
     reducer.add(run)
-    offered = {"fs", "fl"}
-    plain = base_parameters(remove_terms(wide, [offered for _ in wide.drives]))
+    plain = base_parameters(remove_terms(wide, [{"fs", "fl"} for _ in wide.drives]))
     found = select_terms(reducer.result(), estimator(base), plain, ("sqrt", "load"))
     assert found.terms == {wide.joints[joint]: ("sqrt",)}

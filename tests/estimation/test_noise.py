@@ -36,8 +36,7 @@ def made(quick, slow, seed=0):
     c = np.where(rng.random(ROWS) < 0.7, 0.0, rng.random(ROWS))
     w = rng.standard_normal((2, ROWS))
     tau = np.array([1.5, -0.5]) @ w + np.sqrt(quick + slow * c**2) * rng.standard_normal(ROWS)
-    rows = np.vstack([w, tau])
-    return of_rows(((0, 1),), [rows], c, np.zeros(ROWS, dtype=np.intp))
+    return of_rows(((0, 1),), [np.vstack([w, tau])], c, np.zeros(ROWS, dtype=np.intp))
 
 
 @pytest.mark.parametrize(("quick", "slow"), [(0.04, 1.0), (1.0, 0.0), (1e-4, 4.0)])
@@ -209,8 +208,7 @@ def test_logs_without_torque_have_finite_noise():
 def test_rows_at_reversals_are_what_biases():
     """MuJoCo's stiction is no tanh: weighted by slowness, base parameters are closer."""
     arm = hidden("ur5", 1)
-    robot = arm.terms.with_transition(0.005)
-    base = base_parameters(robot)
+    base = base_parameters(arm.terms.with_transition(0.005))
     data = feasid.reduce(arm.log, base=base)
     _, weighted = noise.estimate_noise(data)
     plain, _ = noise.least_squares(*data.triangle()[:2])
@@ -258,5 +256,4 @@ def test_delays_in_words(value, deviation, left, text):
 
 
 def test_unfiltered_equations_are_not_aligned():
-    data = replace(made(0.04, 1.0), period=0.0)
-    assert noise.find_delay(data) == noise.Delay()
+    assert noise.find_delay(replace(made(0.04, 1.0), period=0.0)) == noise.Delay()

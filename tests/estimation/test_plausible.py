@@ -58,8 +58,7 @@ def log_of(robot, com, noise=0.02, samples=2000, mass=2.0):
 
 def test_point_masses_inside_a_box_keep_every_bound_and_none_outside_does(tmp_path):
     robot = arm(tmp_path)
-    reference = robot.values
-    bounds = plausible_bounds(robot, reference)
+    bounds = plausible_bounds(robot, robot.values)
     (shape,) = [b for b in bounds if (b.body, b.kind) == ("fore", "shape")]
     rng = np.random.default_rng(0)
     half = np.array(SIZE) / 2

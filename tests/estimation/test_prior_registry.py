@@ -66,8 +66,7 @@ def test_an_earlier_fit_is_a_prior(robot):
     """A short log with the posterior of a long one as its prior gives what both logs give."""
     long, short = reduced(robot, 1, 3000), reduced(robot, 2, FEW)
     options = {"diagnose": False, "plausible": False, "weights": [1.0] * robot.dof}
-    first = feasid.fit(long, robot, **options)
-    prior = feasid.GaussianPrior.of(first)
+    prior = feasid.GaussianPrior.of(feasid.fit(long, robot, **options))
     updated = feasid.fit(short, robot, prior=prior, **options)
     alone = feasid.fit(short, robot, **options)
     both = feasid.fit(long + short, robot, **options)

@@ -163,8 +163,7 @@ def test_an_odd_value_is_used_or_refused_never_a_traceback(arm, name, capsys, mo
 def test_an_option_without_effect_is_an_error_that_says_so(arm, name):
     _, robot, log = arm
     value = FIT[name].parse(name, FIT[name].example)
-    other = FIT[BESIDE[name]]
-    values = (*other.words, "entropic")
+    values = (*FIT[BESIDE[name]].words, "entropic")
     wrong = next(c for c in values if c not in FIT[name].needs[1])
     with pytest.raises(InputError, match=rf"{name}=.* has no effect without {BESIDE[name]}="):
         feasid.fit(log, robot, **{name: value, BESIDE[name]: wrong})

@@ -140,8 +140,7 @@ def test_correlation_is_summed_to_the_first_lag_that_has_none():
     assert known(0.0 * at).correlation_time(np.zeros(1)) == 1.0
     assert known(-line).correlation_time(np.zeros(1)) == 1.0
     assert known(0.1**at).correlation_time(np.zeros(1)) >= 1.0
-    whole = known(np.ones(10)).correlation_time(np.zeros(1))
-    assert whole == pytest.approx(40.0)
+    assert known(np.ones(10)).correlation_time(np.zeros(1)) == pytest.approx(40.0)
     few = np.where(at < 8, 5.0, 0.0)  # a short log has no rows that far apart
     assert known(np.ones(10), few).correlation_time(np.zeros(1)) == pytest.approx(12.0)
     assert known(np.ones(10), 1.0).correlation_time(np.zeros(1)) == 1.0  # one row alone

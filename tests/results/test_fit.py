@@ -78,8 +78,7 @@ def test_reduced_parts_fit_like_the_whole(robot, truth):
     two = [log.iloc[:800], log.iloc[800:]]
     parts = [feasid.reduce(part, terms) for part in two]
     whole = feasid.fit(log, terms)
-    together = feasid.fit(sum(parts))
-    off = np.abs(together.beta - whole.beta)
+    off = np.abs(feasid.fit(sum(parts)).beta - whole.beta)
     assert (off < 0.5 * whole.base_table["std"]).all()
     signals = {"filtering": "signals", "prior": None}
     again = feasid.fit(sum(feasid.reduce(p, terms, filtering="signals") for p in two), **signals)

@@ -60,8 +60,7 @@ def reduce_blocks(
     """Cut prepared runs into blocks of time: equations of the kept rows, behind their low-pass."""
     former, blocks = RowFormer(robot, columns, motion.cutoff or EQUATION_CUTOFF), []
     for run in motion.runs:
-        window = GaussianLowPass(former.cutoff, run.rate)
-        memory = (2 * window.half_width + 1) / run.rate
+        memory = (2 * GaussianLowPass(former.cutoff, run.rate).half_width + 1) / run.rate
         if seconds < memory:
             # Blocks would share all their samples with their neighbours.
             least = np.ceil(100 * memory) / 100

@@ -299,8 +299,7 @@ class Rows:
         mask, before = np.zeros(count, dtype=bool), 0
         for part in self.parts:
             size = len(part.samples)
-            segments = 1 + size * most // (count * SEGMENT)
-            edges = np.linspace(0, size, segments + 1).astype(int)
+            edges = np.linspace(0, size, 2 + size * most // (count * SEGMENT)).astype(int)
             for k, (first, end) in enumerate(pairwise(edges.tolist())):
                 length = max(1, (end - first) * most // count)
                 first += int((end - first - length) * (k * GOLDEN % 1.0))
