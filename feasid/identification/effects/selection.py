@@ -322,8 +322,7 @@ def enter_effects(
         barred |= kinds
         again = select_effects(setup, estimate, words, barred)
         selection = replace(again, candidates=(*again.candidates, *fitted.unconfirmed_errors))
-    gain = trial.held_out(plain).gain(over=plain.held_out(plain))
-    if not RULES["fit"].accepts(gain):
+    if not RULES["fit"].accepts(trial.held_out(plain).gain(over=plain.held_out(plain))):
         return selection.with_fitted((), "feasible fits with all of it predict no better"), plain
     return replace(fitted, term_notes=selection.notes_of_terms(terms)), trial
 

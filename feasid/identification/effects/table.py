@@ -409,9 +409,8 @@ def columns_by_joint(
 
 def columns_of(rows: Rows, at: EffectAt, model: Robot, beta: Array, gravity: Array) -> Array:
     """The same in all rows, (rows, size)."""
-    by_joint = columns_by_joint(rows, at, model, beta, gravity)
     out = np.zeros((len(rows.joints), len(rows) // len(rows.joints), at.effect.size))
-    for j, columns in by_joint.items():
+    for j, columns in columns_by_joint(rows, at, model, beta, gravity).items():
         out[rows.joints.index(j)] = columns
     return out.reshape(len(rows), -1)
 

@@ -190,10 +190,9 @@ def variances(reduced: Reduced, noise: Noise, beta: Array, spread: Array) -> Noi
     for j in range(dof):
         triangles, counts, slowness = _slowness_classes(reduced, j, None)
         support = list(reduced.supports[j])
-        inner = spread[np.ix_(support, support)]
         white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]
         # The diagonal of T spread T' alone, without the product of all rows with all.
-        followed = np.sum((white @ inner) * white, axis=(1, 2))
+        followed = np.sum((white @ spread[np.ix_(support, support)]) * white, axis=(1, 2))
         power, least = np.sum(triangles[..., -2] ** 2), SMALLEST_DEVIATION
         if not power:  # a passive joint: of the torques that add up to zero
             power, least = np.sum(triangles[..., :-2] ** 2, axis=(0, 1)) @ beta[support] ** 2, EXACT
