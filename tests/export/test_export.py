@@ -313,9 +313,9 @@ def test_a_format_that_cannot_be_told_and_a_client_that_is_not_there(fitted, tmp
 
 @pytest.mark.parametrize("client", ["pinocchio", "mujoco"])
 def test_a_file_of_another_robot_is_not_replayed(fitted, tmp_path, client):
-    (tmp_path / "other.urdf").write_text(ARM.replace("shoulder", "hip"))
+    (tmp_path / "other.xml").write_text(MUJOCO_ARM)
     with pytest.raises(InputError, match="finds no joint 'shoulder'") as caught:
-        fitted.verify(tmp_path / "other.urdf", client)
+        fitted.verify(tmp_path / "other.xml", client)
     assert caught.value.joint == "shoulder"
 
 
