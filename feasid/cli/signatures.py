@@ -25,8 +25,7 @@ ENTRY = re.compile(r"^(\w[\w, ]*) : (.*)\n((?:    .*\n)*)", re.M)
 WORDS = re.compile(r"\{([^{}]*)\}(?:, optional)?")
 """The type of a parameter that is one of some words."""
 
-CLAUSE = re.compile(r"(?<=[^.])[.;](?: |$)")
-"""Where the first clause of a text ends."""
+CLAUSE = re.compile(r"(?<=[^.])[.;](?: |$)")  #: Where the first clause of a text ends.
 
 
 def parameters_of(function: str, names: str) -> Part:

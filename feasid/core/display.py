@@ -18,8 +18,7 @@ from urllib.parse import quote
 
 from feasid.core.text import escape_controls
 
-WIDTH, HEIGHT = 80, 20
-"""Columns and lines of a display; terminals that are wider are used."""
+WIDTH, HEIGHT = 80, 20  #: Columns and lines of a display; terminals that are wider are used.
 
 
 def line_width() -> int:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 
-LAYOUT = "\n\t"
-"""Control characters that texts of several lines need."""
+LAYOUT = "\n\t"  #: Control characters that texts of several lines need.
 
 MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 SPACED = str.maketrans({"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})

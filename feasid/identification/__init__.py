@@ -1,4 +1,1 @@
-"""The main pipeline, `fit`, and its result, `Fit`.
-
-Calls the other packages in order and computes nothing that they can compute.
-"""
+"""From a log and a robot to values of its parameters, and to the evidence for them."""

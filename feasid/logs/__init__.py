@@ -1,4 +1,1 @@
-"""Logs as they were recorded: reading, columns and units, time, filters, runs of signals.
-
-This package knows joints, units and time, but neither dynamics nor parameters.
-"""
+"""Logs as they were recorded: columns, units, time, filters, runs; no dynamics or parameters."""

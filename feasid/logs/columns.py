@@ -190,8 +190,7 @@ MOTOR_KINDS = {"theta": "q", "dtheta": "dq", "ddtheta": "ddq", "tau": "tau",
 """Kinds of the motor's columns ``<kind>_<joint>`` of an elastic joint, and what each is to the
 motor's own coordinate; a joint's temperature is that of its motor, too."""
 
-SENSOR = "sensor"
-"""Kind of the columns of torques behind the gears of elastic joints."""
+SENSOR = "sensor"  #: Kind of the columns of torques behind the gears of elastic joints.
 
 
 def check_column_mapping(

@@ -26,8 +26,7 @@ from feasid.robot.description import Robot
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS = 50_000
-"""Rows of a piece: some ten MB per signal of a robot of seven joints, copies included."""
+ROWS = 50_000  #: Rows of a piece: some ten MB per signal of seven joints, copies included.
 
 MEMORY_PERIODS = 10
 """Periods of the cut-off after which the filter has forgotten its start: exp(-10 pi) = 2e-14."""

@@ -59,8 +59,7 @@ UNITS: dict[str, dict[str, float]] = {
 }
 """Factor to SI per unit; a number instead of a name is taken as the factor itself."""
 
-ZEROS = {"K": 273.15, "F": 160 / 9}
-"""Zero degrees C in other units, after the factor."""
+ZEROS = {"K": 273.15, "F": 160 / 9}  #: Zero degrees C in other units, after the factor.
 
 SPELLINGS = {
     **dict.fromkeys(("degs", "degree", "degrees", "°", "º"), "deg"),

@@ -28,8 +28,7 @@ from feasid.core.kinds import (
 from feasid.options.option import Option
 from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION
 
-LAWS = ("position", "velocity", "current")
-"""Quantities that a command may specify."""
+LAWS = ("position", "velocity", "current")  #: Quantities that a command may specify.
 
 SERVO_TERMS = ("integral", "rate", "gravity", "weight")
 """What a servo may do besides its proportional gain: integrate the error [1/s], act on the rate of

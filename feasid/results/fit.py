@@ -559,7 +559,8 @@ def fit(
     ------
     LogError, NotEnoughDataError, DescriptionError, InputError
         The input is not usable; the message names what is wrong.
-    SolverError No solution passed verification; nothing unverified is returned.
+    SolverError
+        No solution passed verification; nothing unverified is returned.
     """
     return fit_of_model(identify(data, robot, options))
 

@@ -27,8 +27,7 @@ in turn until enough configurations close."""
 
 TRIES_PER_MOTION = 2  #: Configurations drawn per one that is needed, in each range.
 
-BRANCH_PROBES = 60
-"""Configurations that are drawn to find out whether a loop can change its branch."""
+BRANCH_PROBES = 60  #: Configurations that are drawn to find out whether a loop changes its branch.
 
 
 @checked_methods

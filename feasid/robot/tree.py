@@ -107,8 +107,9 @@ class KinematicTree:
 
         Raises
         ------
-        InputError A joint does not exist (the message gives the closest name), or a position is not
-        finite.
+        InputError
+            A joint does not exist (the message gives the closest name), or a position is not
+            finite.
         """
         values = {}
         for joint, position in (positions or {}).items():

@@ -50,8 +50,7 @@ SAME_RATE = 0.05  #: Share by which the rate of a log that is played may differ 
 PLAYED = {"c": 30_000, "python": 1_000}
 """Samples of the log that are played, by backend: about half a second."""
 
-CHANCE = 3.0
-"""Standard deviations of a Poisson count by which contacts may exceed what is promised."""
+CHANCE = 3.0  #: Standard deviations of a Poisson count by which contacts may exceed a promise.
 
 GAP = 2.5  #: Gap between two samples, in periods, after which the observer restarts.
 

@@ -36,8 +36,7 @@ from feasid.robot.formats.shapes import (
     hull_corners,
 )
 
-CONTAINMENT_TOLERANCE = 1e-9
-"""A capsule within another of the same body up to this [m] is left out."""
+CONTAINMENT_TOLERANCE = 1e-9  #: A capsule within another of its body up to this [m] is left out.
 
 
 @dataclass(frozen=True, eq=False)

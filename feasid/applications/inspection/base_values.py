@@ -25,8 +25,7 @@ NAME = "base parameter"  #: Name of the column with the names.
 DECIMAL_COMMA = re.compile(r";-?\d+,\d")
 """A number with a decimal comma between semicolons, as in CSV files of some languages."""
 
-SPACES = re.compile(r"[\s()]+")
-"""Separators between the terms of a base parameter's name."""
+SPACES = re.compile(r"[\s()]+")  #: Separators between the terms of a base parameter's name.
 
 
 def read_base_values(path: str) -> pd.Series[float]:

@@ -43,8 +43,7 @@ from feasid.core.text import quote_attribute
 UR_LARGEST_INERTIA = 133.0
 """Largest absolute value of an inertia component in ``set_target_payload`` [kg m^2] (manual)."""
 
-FRANKA_RATED_PAYLOAD = 3.0
-"""Of the Franka Emika Panda and the Franka Research 3 [kg] (data sheets)."""
+FRANKA_RATED_PAYLOAD = 3.0  #: Of the Franka Emika Panda and Franka Research 3 [kg] (data sheets).
 
 NOT_COMPENSATED = (
     "The controller's model of a load has mass, centre of mass and inertia only: friction, drag of "

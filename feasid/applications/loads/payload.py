@@ -49,8 +49,7 @@ from feasid.robot.layout import find_link
 
 SURE = 3.0  #: A mass that is negative by so many of its standard deviations is rejected.
 
-NO_TORQUES = ("currents", "scale")
-"""Codes of notes on logs whose torques are currents or not in N m."""
+NO_TORQUES = ("currents", "scale")  #: Codes of notes on logs whose torques are currents or no N m.
 
 SEEN = 1e-8  #: Singular values of the load's scaled columns below this share are not seen.
 

@@ -43,8 +43,7 @@ are not excited yet, and costs at most this share of the torque."""
 
 ROUNDING_SHARE = 1e-9  #: Ridge as a share of the largest column; smaller columns are rounding.
 
-MIN_ARMATURE_SHARE = 0.01
-"""Smallest size of a drive inertia, as a share of the joints' mean inertia."""
+MIN_ARMATURE_SHARE = 0.01  #: Smallest size of a drive inertia, as a share of the joints' mean one.
 
 DETERMINED_DEVIATION = 1 / 3
 """Standard deviation of a direction, in units of usual torques, below which it counts as

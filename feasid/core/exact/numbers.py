@@ -94,11 +94,9 @@ _INFINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 
 LONGEST_LIMIT = 512  #: Largest number of characters of a limit: the largest double has 309 digits.
 
-MAX_LENGTH = 256
-"""Largest number of characters of a number; it also keeps the exact fraction small."""
+MAX_LENGTH = 256  #: Largest number of characters of a number; it keeps the exact fraction small.
 
-MAX_EXPONENT = 400
-"""Largest exponent of a number, far beyond that of doubles: fractions stay small."""
+MAX_EXPONENT = 400  #: Largest exponent of a number, far beyond doubles': fractions stay small.
 
 LARGEST, SMALLEST = 1e50, 1e-150
 """No mass, length or inertia is beyond these: products and quotients of a few still fit floats."""

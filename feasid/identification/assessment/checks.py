@@ -37,8 +37,7 @@ WITH_CARE = dict.fromkeys(GRADED, CARE)
 
 LITTLE = 0.5  #: Error over torque beyond which a model explains nothing of use.
 
-TENTH = 0.1
-"""Error over torque beyond which loads and pushes get "with care" at most."""
+TENTH = 0.1  #: Error over torque beyond which loads and pushes get "with care" at most.
 
 NOTHING = 0.97  #: Error over torque of a joint that is predicted no better than without a model.
 
@@ -132,8 +131,7 @@ def is_strong(finding: Note) -> bool:
     return dict(finding.values.get("grades", {})) == NO_USE
 
 
-REFUSED = ("currents", "scale")
-"""Codes of notes on a log whose torque columns do not hold torques."""
+REFUSED = ("currents", "scale")  #: Codes of notes on a log whose columns of torques hold none.
 
 
 def list_names(names: Iterable[str]) -> str:

@@ -29,8 +29,7 @@ from feasid.robot.joint_terms import SEARCHED
 
 Places = npt.NDArray[np.intp]
 
-BLOCKS, BLOCK_SECONDS = 25, 0.4
-"""Blocks of a log at most, and their least length [s]."""
+BLOCKS, BLOCK_SECONDS = 25, 0.4  #: Blocks of a log at most, and their least length [s].
 
 SHARE = 0.1  #: Natural size of a coefficient without one: this share of its joint's torque.
 
@@ -68,14 +67,9 @@ class FoldProducts:
     weights: Array  #: By joint.
     local: Places  #: Number of every column at every joint, -1 for none, (joints, size + 1).
 
-    @property
-    def folds(self) -> int:
-        """Their number."""
-        return len(self.columns[0])
-
     def between(self, rows: Places, columns: Places) -> Array:
         """Products of some columns with others, (folds, rows, columns)."""
-        out = np.zeros((self.folds, len(rows), len(columns)))
+        out = np.zeros((len(self.columns[0]), len(rows), len(columns)))
         for folds, weight, local in zip(self.columns, self.weights, self.local, strict=True):
             r, c = np.flatnonzero(local[rows] >= 0), np.flatnonzero(local[columns] >= 0)
             place, first, second = np.ix_(r, c), local[rows[r]], local[columns[c]]
@@ -85,7 +79,7 @@ class FoldProducts:
 
     def within(self, places: Places) -> Array:
         """Products of columns of effects with each other, for places (n, k): (folds, n, k, k)."""
-        out = np.zeros((self.folds, *places.shape, places.shape[1]))
+        out = np.zeros((len(self.columns[0]), *places.shape, places.shape[1]))
         for folds, weight, local in zip(self.columns, self.weights, self.local, strict=True):
             here = local[places]
             some = np.flatnonzero((here >= 0).any(axis=1))

@@ -60,14 +60,12 @@ LEAST_SPEED = 1e-6  #: Velocities below this count as zero [rad/s or m/s].
 ROWS = ("exclude", "nan")
 """Options that leave rows out: models with and without them are compared on the rows that stay."""
 
-SCALES = ("scale", "gear")
-"""Findings about units of torque, which relative errors do not show."""
+SCALES = ("scale", "gear")  #: Findings about units of torque, which relative errors do not show.
 
 FACTS = ("dead", "scale", "unsigned")
 """Codes of findings that make a fit doubtful although their remedy cannot be tested."""
 
-OF_THE_READER = ("currents",)
-"""Codes of warnings that come with the log's own notes."""
+OF_THE_READER = ("currents",)  #: Codes of warnings that come with the log's own notes.
 
 EXPLAINED, HALF = 0.15, 0.5
 """Another direction of gravity leaves less of the torque than the one share, or lowers the error by
@@ -367,8 +365,7 @@ MAX_DIAGNOSED_ROWS = 10**6  #: Number of rows beyond which logs are not diagnose
 
 TOO_LONG = "too long to be diagnosed during the fit; feasid.diagnose checks it"
 
-RUN = "run"
-"""Column of a joined log that names the log and run of each row."""
+RUN = "run"  #: Column of a joined log that names the log and run of each row.
 
 
 @dataclass(frozen=True, eq=False)

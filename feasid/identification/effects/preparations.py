@@ -63,8 +63,7 @@ FAR = 3.5
 on right logs in simulation, 1.2 to 5.4 on eight real ones, from 4.7 with a sign or a position that
 is wrong, and 3.2 to 5.4, or hundreds, where the torques of two joints are exchanged."""
 
-GEARS = (0.2, 5.0)
-"""Range of factors between torque and description that a bad description explains."""
+GEARS = (0.2, 5.0)  #: Factors between torque and description that a bad description explains.
 
 WIDE = 3.2  #: Positions beyond this [rad] may be in degrees.
 RIGHT_ANGLES = (90.0, -90.0, 180.0)  #: Zeros that are tried [degrees].

@@ -1,4 +1,1 @@
-"""From regression equations to feasible parameters: noise, priors, bounds and the optimum.
-
-This package knows no log, no file and no effect, and is the only one that solves equations.
-"""
+"""From regression equations to feasible parameters; what solves equations is here alone."""

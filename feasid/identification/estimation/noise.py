@@ -49,8 +49,7 @@ EXACT = 1e-6
 what adds up to zero. Encoders of 19 bits leave 2e-5 to 3e-3 of torques, but of axes nearly at
 right angles large terms cancel, and 1e-4 of them was 50 times what an elastic arm left."""
 
-FIRST_DEVIATION = 0.1
-"""Standard deviation for the first estimate, as a share of each joint's torque."""
+FIRST_DEVIATION = 0.1  #: Standard deviation for the first estimate, as a share of a joint's torque.
 
 LEAST_FREEDOM = 0.05
 """Least share of a class's rows that counts as left for the noise, however many parameters an

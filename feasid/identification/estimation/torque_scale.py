@@ -24,8 +24,7 @@ INERTIAL_SHARE = 0.3
 FACTOR_SHARE = 0.2
 """Standard deviation of that factor: CAD models have common errors: covers, cables, and infill."""
 
-UNSEEN = 0.5
-"""A constant with a larger relative standard error counts as not determined by the logs."""
+UNSEEN = 0.5  #: A constant with a larger relative standard error counts as not determined.
 
 SCALES = (0.2, 5.0)
 """Factor between a log's torques and the description's, in the median over joints, beyond which the

@@ -1,4 +1,1 @@
-"""The regression form of a log: filtered rows tau = W beta, reduced to triangles that add.
-
-This package forms and adds equations of a robot; it does not solve them.
-"""
+"""The regression form of a log: rows tau = W beta and triangles that add; solves nothing."""

@@ -73,8 +73,7 @@ def seconds_of_folds(t: Array) -> npt.NDArray[np.intp]:
 
 TOGETHER = 512  #: Number of rows that are collected before they are processed.
 
-LAGS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20)
-"""Distances between kept rows at which products are formed."""
+LAGS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20)  #: Distances of kept rows whose products are formed.
 
 
 @dataclass(frozen=True, eq=False)

@@ -315,8 +315,7 @@ class Rows:
     def _set_parts(self, parts: Sequence[RunRows]) -> None:
         """Rows of these runs; what was computed of others goes."""
         self.parts = [*parts]
-        #: What was computed of the rows, by whom and of what.
-        self.derived: dict[Any, Any] = {}
+        self.derived: dict[Any, Any] = {}  #: What was computed of the rows, by whom and of what.
         self.torque = self.stack([p.torque for p in parts])
         self.slope = self.stack([p.slope for p in parts])
         self.slowness = self.stack([p.slowness for p in parts])

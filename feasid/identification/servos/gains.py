@@ -65,8 +65,7 @@ multiples, modelled servos up to 1.3 % and one to three multiples, real ones of 
 
 LATEST = LONGEST_DELAY - 0.01  #: A delay from here [s] on is at the end of those that are sought.
 
-LARGEST_ERROR = 1.0
-"""RMS error [rad] of a turning joint from which a command is not followed at all."""
+LARGEST_ERROR = 1.0  #: RMS error [rad] of a turning joint from which it follows no command at all.
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,7 @@ CLOSE = 10.0  #: Logarithm of the evidence by which a law is not much less likel
 SHARES = (0.5, 1.0)
 """Shares of the weight through whose evidence, and that of none, a parabola is laid."""
 
-LEAST_SHARE, MOST_SHARE = 0.1, 1.5
-"""Shares of the weight below and beyond which none is sought."""
+LEAST_SHARE, MOST_SHARE = 0.1, 1.5  #: Shares of the weight below and beyond which none is sought.
 
 APART = 0.2
 """Difference of the logarithm of the mean gain from which two likely laws make a fit doubtful."""

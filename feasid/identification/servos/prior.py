@@ -23,8 +23,7 @@ from feasid.robot.formats.load import describe_mjmodel
 from feasid.robot.formats.registry import reread_description
 from feasid.robot.known import weighed_parameters
 
-DESCRIPTION = "the description"
-"""Source of the common factor if nothing was weighed."""
+DESCRIPTION = "the description"  #: Source of the common factor if nothing was weighed.
 
 SHAPE = 0.4
 """Deviation of a body's shape, of its size, over that of its mass: most of what descriptions are

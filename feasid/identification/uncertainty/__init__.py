@@ -1,4 +1,1 @@
-"""The uncertainty of a fit: confidence ranges with proofs and the posterior density.
-
-Works on the estimate and its equations; reads no log.
-"""
+"""The uncertainty of a fit: ranges with proofs and the posterior density; reads no log."""

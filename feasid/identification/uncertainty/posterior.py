@@ -64,8 +64,7 @@ SHORTEST_STEP = 2e-3
 and most of them would be refused at ten times this; where the log leaves whole bodies open, steps
 fall below 1e-4 and time rises in proportion, so that a tenth of it only delays the refusal."""
 
-SEEN = 1e-10
-"""Singular values below this share of the largest belong to directions that no row sees."""
+SEEN = 1e-10  #: Singular values below this share of the largest are of directions that no row sees.
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,1 @@
-"""Checks of the columns of a log: stuck or clipped signals, wrong units, inconsistent speeds.
-
-A check sees columns and their units only; no model is fitted here.
-"""
+"""Checks of the columns of a log: stuck, clipped or inconsistent signals; fits no model."""

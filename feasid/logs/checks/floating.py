@@ -56,8 +56,7 @@ another: kilograms of force, newtons per degree, counts."""
 IDLE = 0.02  #: A force that never exceeds this share of the largest other one's is dead.
 DISAGREE = 0.2  #: Share of rows in which flags and forces of a contact may disagree.
 
-SPIN_TIME = 0.02
-"""Orientations this long [s] before and after are compared for the angular velocity."""
+SPIN_TIME = 0.02  #: Orientations this long [s] before and after give the angular velocity.
 
 STILL = 0.05
 """Root mean square of rates [rad/s] below which a base stands still: gyroscopes show such noise."""

@@ -22,8 +22,7 @@ from typing import Any, BinaryIO, TypeAlias
 from feasid.core.errors import InputError, LimitError, LogError
 from feasid.core.files import is_folder, is_regular, open_for_reading, read_whole
 
-MOST_CHUNK = 2**28
-"""Bytes that one record of an MCAP file may have, and that a chunk may unpack to."""
+MOST_CHUNK = 2**28  #: Bytes that a record of an MCAP file may have, and that a chunk may unpack to.
 
 MOST_RATIO, LEAST_LIMIT = 200, 2**26
 """A bag's chunks may together unpack to so many times its files' sizes, beyond so many bytes."""

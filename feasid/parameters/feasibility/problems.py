@@ -184,23 +184,11 @@ def robot_unknowns(
     """The unknowns of a robot, rotated and scaled so that each has a column of norm one in the
     data.
 
-    Parameters
-    ----------
-    base : BaseParameters
-        Its ``robot`` and ``K`` are used.
-    values : array_like, shape (rows,)
-        beta, or rho with `R`: their norm is the unit of errors, and by their size bodies without
-        inertials of their own get a mass.
-    R : array_like, optional
-        Reduced regressor, whose rows are torques.
-    **bounds
-        Of `feasid.feasible_set`; equalities are not for these programs.
-
-    Raises
-    ------
-    InputError
-        For equalities (known, equal and mirrored parameters): see `feasid.Fit.problem`; names the
-        array of another shape, or with a number beyond 1e150.
+    `values`: (rows,), beta, or rho with the reduced regressor `R`, whose rows are torques: their
+    norm is the unit of errors, and by their size bodies without inertials of their own get a mass.
+    `bounds`: of `feasid.feasible_set`. Raises InputError: for equalities (known, equal and
+    mirrored parameters), for which see `feasid.Fit.problem`; names the array of another shape, or
+    with a number beyond 1e150.
     """
     feasible, K = feasible_set(base.robot, **bounds), np.asarray(base.K, dtype=np.float64)
     if feasible.equalities:

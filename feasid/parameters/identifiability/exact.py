@@ -32,8 +32,7 @@ DIGITS = 15
 """Decimal digits of a double that carry information: lengths are the decimals they print as."""
 
 MAX_DENOMINATOR = 10_000  #: Rotation matrices with larger denominators count as irrational.
-MAX_COARSE_DENOMINATOR = 64
-"""Largest denominators of matrices that may be rotated by a small angle."""
+MAX_COARSE_DENOMINATOR = 64  #: Largest denominator of a matrix that may be turned by a small angle.
 
 MAX_TILT = 1e-2  #: Sine of the largest such angle.
 ROUNDING = 4e-16

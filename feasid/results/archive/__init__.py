@@ -1,4 +1,1 @@
-"""Fits saved to files and read back.
-
-Files are checked before they are used and never name other files to open.
-"""
+"""Fits saved to files and read back: checked before they are used, they name no other files."""

@@ -106,8 +106,7 @@ KNOWN = MODEL_KINDS | kinds(
 )
 """Every kind of value that a saved fit may hold."""
 
-NUMBERS = ("gap", "row_deviation", "evidence_weight")
-"""Plain numbers of an estimate."""
+NUMBERS = ("gap", "row_deviation", "evidence_weight")  #: Plain numbers of an estimate.
 
 OF_ESTIMATOR = ("reference", "weights", "slack", "weighed")
 OF_ESTIMATE = ("bounds", "noise", "prior_weight", "evidence", "systematic", "inconsistent")

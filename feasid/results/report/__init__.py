@@ -1,4 +1,1 @@
-"""A fit as text, figures and pages.
-
-Presents numbers that others computed and computes none itself.
-"""
+"""A fit as text, figures and pages of numbers that others computed."""

@@ -131,8 +131,7 @@ SCHEMA, VERSION = "feasid report", 2
 
 POINTS = 100_000  #: Points of all curves together, so that a page stays below three megabytes.
 
-MOST, FEWEST = 1500, 50
-"""Number of points of one curve."""
+MOST, FEWEST = 1500, 50  #: Number of points of one curve.
 
 DIGITS = 5  #: Significant digits of curves.
 

@@ -45,8 +45,7 @@ SPECTRUM_SAMPLES = 1024  #: Samples of a window of the spectrum.
 
 MAX_SCATTER_POINTS = 1500  #: Samples drawn per panel.
 
-FRICTION_BINS, MIN_BIN_SAMPLES = 40, 5
-"""Bins of a mean, and samples that one needs."""
+FRICTION_BINS, MIN_BIN_SAMPLES = 40, 5  #: Bins of a mean, and samples that one needs.
 
 
 def friction_chart(fit: FittedModel, log: Any = None) -> Chart:

@@ -29,8 +29,7 @@ from feasid.results.report.template import page_environment, render_page
 if TYPE_CHECKING:
     from feasid.identification.assessment.simulation import Simulation
 
-WIDTH, HEIGHT = 1000, 240
-"""Of the picture, in its own units; it takes the width of the page."""
+WIDTH, HEIGHT = 1000, 240  #: Of the picture, in its own units; it takes the width of the page.
 
 ROOM = 0.06  #: Share of the range left free above and below.
 

@@ -68,7 +68,8 @@ def rotation_matrices(quaternion: npt.ArrayLike, order: Literal["xyzw", "wxyz"] 
 
     Raises
     ------
-    InputError A sample is not a unit quaternion; the message names the first one.
+    InputError
+        A sample is not a unit quaternion; the message names the first one.
     """
     values = _check_samples(quaternion, (4,), "quaternion")
     norm = np.linalg.norm(values, axis=1)

@@ -155,8 +155,7 @@ class Link:
     home: ExactPose = field(default_factory=ExactPose)  #: In the parent's frame, or in the world's.
     #: What moves it, from the parent on; empty for a link that is fixed to its parent.
     joints: tuple[Joint, ...] = ()
-    #: The file's numbers [kg]; None where the file gives no inertia.
-    mass: Fraction | None = None
+    mass: Fraction | None = None  #: The file's numbers [kg]; None where the file gives no inertia.
     #: Six numbers xx xy xz yy yz zz about the centre of mass [kg m^2].
     moments: tuple[Fraction, ...] | None = None
     place: ExactPose | None = None  #: Centre of mass and axes of `moments`, in the link's frame.
@@ -410,8 +409,7 @@ class Format:
     suffixes: tuple[str, ...]  #: Of paths, in lower case, with the dot.
     #: Symbols of the joint terms for which the format has a place, of ``Ia fv fc k``.
     holds: tuple[str, ...]
-    #: ``read(text)`` returns a `Description`.
-    read: Callable[[XmlText], Description]
+    read: Callable[[XmlText], Description]  #: ``read(text)`` returns a `Description`.
     #: ``patch(description, changes)`` returns the file with these numbers and every other byte as
     #: it was.
     patch: Callable[[Description, Changes], bytes]

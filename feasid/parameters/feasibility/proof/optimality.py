@@ -62,8 +62,7 @@ GOOD_FLOOR = 1.0 - 1e-4
 """Share of the squared residual from which no bound is sought further from the boundary."""
 
 ROOT_DIGITS = 30  #: Digits of a square root that is rounded up.
-SPANNED = 1e-9
-"""Singular value, relative to the largest, of directions without any force on a body."""
+SPANNED = 1e-9  #: Singular value, relative to the largest, of directions without a force on a body.
 
 
 @dataclass(frozen=True, eq=False)
