@@ -50,7 +50,7 @@ WAVES, MOST_WAVES = 2, 14
 those that most joints have, which are searched at all: joints of one robot often have equal gears.
 All waves at all joints would make candidates grow with the square of the joints."""
 
-DEFAULT_WORDS = ("sqrt", "load", "weight", "stribeck", "direction", "spring", "ripple")
+DEFAULT_WORDS = tuple(w for e in EFFECTS.values() for w in e.terms if w != "compensator")
 """Joint terms that are searched in any log: all but gravity compensators, whose sine and cosine
 of the position are those of bodies."""
 
