@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import Part, word
 from feasid.cli.signatures import parameters_of, read_parameters
@@ -29,24 +31,25 @@ ROBOT = robot_arguments("the robot: URDF, MJCF, SDF, USD, or a saved fit", requi
 
 
 def read_robot(arguments: argparse.Namespace, names: str = NAMES) -> Robot:
-    """The robot that the arguments describe; of a lock without a position, at zero.
-
-    That of a saved fit is the identified one.
-    """
+    """The robot that the arguments describe; of a lock without a position, at zero."""
     locks = arguments.lock or ()
     arguments.lock = [x if "=" in x or x.startswith("{") else f"{x}=0" for x in locks] or None
-    options = read_parameters(arguments, LOAD, names)
-    if arguments.robot.endswith(SAVED):
-        from feasid.applications.load import load
+    return open_robot(arguments.robot, read_parameters(arguments, LOAD, names))
 
-        if options:
-            typed = ", ".join(map(argument_name, options))
-            raise InputError(f"{typed} would be ignored: a saved fit has a robot of its own")
-        robot: Robot = load(arguments.robot).robot
-        return robot
-    from feasid.robot.formats.load import load_robot
 
-    return load_robot(arguments.robot, **options)
+def open_robot(path: str, options: Mapping[str, Any] = MappingProxyType({})) -> Robot:
+    """The robot of a description with these options of `LOAD`, or the one of a saved fit."""
+    if not path.endswith(SAVED):
+        from feasid.robot.formats.load import load_robot
+
+        return load_robot(path, **options)
+    from feasid.applications.load import load
+
+    if options:
+        typed = ", ".join(map(argument_name, options))
+        raise InputError(f"{typed} would be ignored: a saved fit has a robot of its own")
+    robot: Robot = load(path).robot
+    return robot
 
 
 def robot_words(arguments: argparse.Namespace) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from feasid.cli import Answer
 from feasid.cli.options import flag, options_of, read_options, takes, word
 from feasid.cli.output import fit_as_data, print_display
-from feasid.cli.robot import SAVED
+from feasid.cli.robot import SAVED, open_robot
 from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError
 from feasid.core.files import check_outputs, with_ending, write_atomically
@@ -187,7 +187,7 @@ def run_sample(arguments: argparse.Namespace) -> Answer:
 
     From a description file, robots around it: valid domain randomisation without a log.
     """
-    saved = Path(arguments.model).suffix == SAVED
+    saved = arguments.model.endswith(SAVED)
     takes, others = (OF_FIT, OF_DESCRIPTION) if saved else (OF_DESCRIPTION, OF_FIT)
     for name in others[1].split():
         if name not in takes[1].split() and getattr(arguments, name) is not None:
@@ -198,9 +198,8 @@ def run_sample(arguments: argparse.Namespace) -> Answer:
         samples = _load(arguments.model).sample(**parameters)
     else:
         from feasid.results.export.samples import sample
-        from feasid.robot.formats.load import load_robot
 
-        samples = sample(load_robot(arguments.model), **parameters)
+        samples = sample(open_robot(arguments.model), **parameters)
     from feasid.robot.formats.registry import FORMATS
 
     name = samples.robot.source.format if samples.robot.source is not None else ""
@@ -234,10 +233,8 @@ def run_export(arguments: argparse.Namespace) -> Answer:
     outputs = {"the source": target, "its header": header}
     check_outputs(outputs, [arguments.model], overwrite=arguments.overwrite)
     from feasid.results.codegen.c import export_c
-    from feasid.robot.formats.load import load_robot
 
-    saved = Path(arguments.model).suffix == SAVED
-    robot = _load(arguments.model).robot if saved else load_robot(arguments.model)
+    robot = open_robot(arguments.model)
     code = export_c(robot, target, precision="float" if arguments.float else "double",
                     parameters="argument" if arguments.argument else "values",
                     overwrite=arguments.overwrite)  # fmt: skip

@@ -97,8 +97,7 @@ class Estimate:
 
 
 def with_deviation(value: float, deviation: float) -> str:
-    """A value and its deviation, which has two digits."""
-    # Two digits of the deviation; a value without one gets three decimals.
+    """A value and its deviation, which has two digits; a value without one has three decimals."""
     places = max(1 - int(np.floor(np.log10(deviation))), 0) if deviation > 0 else 3
     return f"{value:.{places}f} +- {deviation:.{places}f}"
 
