@@ -220,6 +220,18 @@ def test_passive_joints_have_equations_and_no_torque(pendulum):
     assert not any(f.code == "dead" for f in feasid.diagnose(zeros, robot, passive=passive))
 
 
+def test_a_passive_joint_that_sticks_does_not_shrink_what_it_carries(tmp_path):
+    """Stiction leaves the less of its equation the lighter the link is: it vanished."""
+    rng = np.random.default_rng(3)
+    arm = Arm.draw(rng, 2, elastic=False)
+    arm.links[1]["axis"] = np.array([0.1, -0.1, 1.0]) / np.sqrt(1.02)
+    arm.terms["lc"] *= 4  # it stands for four fifths of the log
+    (tmp_path / "arm.xml").write_text(arm.mjcf(described=True))
+    fit = feasid.fit(arm.move(rng)[0], tmp_path / "arm.xml", passive=["j2"])
+    assert fit.joint_terms.loc["link2", "fc"] == pytest.approx(arm.terms["lc"][1], rel=0.05)
+    assert fit.quality.level == "good"
+
+
 def test_a_joint_that_is_not_passive_is_told(pendulum, springs):
     robot, log, _, passive, _ = pendulum
     driven = [j for j in robot.joints if j not in passive]

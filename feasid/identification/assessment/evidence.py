@@ -135,12 +135,15 @@ def gather(
     bodies = [k for k, b in enumerate(robot.bodies) if not b.massless]
     springs = sum(_size_of_term(robot, t.symbol) for t in JOINT_TERMS if t.kind == "spring")
     mass = robot.inertial_columns[bodies][:, 9]
-    # What is left of the torques at each passive joint, over their root sum of squares.
+    # What is left of the torques at each passive joint, over their root sum of squares. A joint
+    # that stands is held by dry friction of any size: the class of its slowest rows shows nothing.
     unbalanced = dict[str, float]()
     for j in (j for j, name in enumerate(robot.coordinates) if name in robot.passive):
-        columns, of_joint = reduced.triangles[j][:, :-1], beta[list(reduced.supports[j])]
-        size = float(np.sqrt(np.sum(columns**2, axis=0) @ of_joint**2))
-        total = float(np.linalg.norm(columns @ of_joint))
+        of_joint = beta[list(reduced.supports[j])]
+        classes = reduced.strata[j].by_slowness[0][:-1, :, :-2] if reduced.strata else (
+            reduced.triangles[j][None, :, :-1])  # fmt: skip
+        size = float(np.sqrt(np.sum(classes**2, axis=(0, 1)) @ of_joint**2))
+        total = float(np.linalg.norm(classes @ of_joint))
         unbalanced[robot.coordinates[j]] = total / max(size, 1e-300)
     evidence = FitEvidence(
         robot.coordinates,
