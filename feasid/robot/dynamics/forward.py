@@ -1,7 +1,7 @@
 """Forward dynamics of many motions of one robot at once, with dry friction that holds at rest.
 
-The mass matrix and the torques without acceleration come from one call of inverse dynamics for all
-motions: with unit accelerations e_k, column k of M is tau(q, dq, e_k) - tau(q, dq, 0).
+The mass matrix is the power by which all that a joint carries resists an acceleration along another
+joint's axis; it and the torques without acceleration follow from one sweep over all motions.
 
 A step of length h solves, with velocities taken at its middle where that is stable,
 
@@ -26,7 +26,7 @@ from feasid.core.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive, factor_of
 from feasid.robot.dynamics.kinematics import Node, nodes
-from feasid.robot.dynamics.newton_euler import load_of, load_torques, newton_euler
+from feasid.robot.dynamics.newton_euler import WorldMotion, carried_nodes, load_of, load_torques
 from feasid.robot.dynamics.spatial import CHUNK
 from feasid.robot.joint_terms import TERMS
 
@@ -35,7 +35,7 @@ LINEAR = ("Ia", "fv", "k")  #: Terms of drives along several joints that are sim
 MAX_SPEED = 100.0  #: Joint speed [rad/s or m/s] beyond which a motion counts as lost.
 BREAKING_SPEED = 1e-9  #: Speed [rad/s or m/s] at which dry friction at rest is evaluated.
 
-SWEEPS, MOST_ROUNDS = 15, 60
+SWEEPS, MOST_ROUNDS = 3, 300
 """Sweeps over all joints before testing whether the sets of moving and resting joints are right
 (mostly they are), and the largest number of tests: ill-conditioned masses need many."""
 
@@ -175,28 +175,23 @@ class ForwardModel:
 
     def mass_and_bias(self, q: Array, dq: Array) -> tuple[Array, Array]:
         """Mass matrices (N, dof, dof), and torques without acceleration or dissipation (N, dof)."""
-        count, dof = q.shape
-        # Without acceleration, and with a unit one of each joint: what it adds is a column of M.
-        push = np.zeros((dof + 1, count, dof))
-        push[np.arange(1, dof + 1), :, np.arange(dof)] = 1.0
-        coupled = self.robot.coupling_map
-        motion = (
-            coupled.positions(np.tile(q.T, dof + 1)),
-            coupled.A @ np.tile(dq.T, dof + 1),
-            coupled.A @ push.reshape(-1, dof).T,
-        )
-        out = np.zeros((self.robot.axes, count * (dof + 1)))
-        for first in range(0, out.shape[1], CHUNK):
+        coupled, gravity = self.robot.coupling_map, self.robot.gravity
+        motion = coupled.positions(q.T), coupled.A @ dq.T, np.zeros((self.robot.axes, len(q)))
+        mass, tau = np.empty((len(q), self.robot.dof, self.robot.dof)), np.empty(q.shape)
+        # Of two nodes one carries the other, or neither feels the other.
+        carries = carried_nodes(self._tree)
+        steps = coupled.A[[node.own.start for node in self._tree]]
+        for first in range(0, len(q), CHUNK):
             part = slice(first, first + CHUNK)
-            x, dx, ddx = (np.ascontiguousarray(m[:, part]) for m in motion)
-            values = self.robot.values
-            newton_euler(self._tree, self.robot.gravity, (x, dx, ddx), values, out[:, part])
-        tau = (coupled.A.T @ out).reshape(dof, dof + 1, count)
-        mass = np.ascontiguousarray((tau[:, 1:] - tau[:, :1]).transpose(2, 0, 1))
-        places = np.arange(dof)
-        mass[:, places, places] += self.armature
-        mass += self._shared_matrices["Ia"]
-        return mass, tau[:, 0].T + self._sum_terms(self._terms[False], q, dq)
+            chunk = [x[:, part] for x in motion]
+            world = WorldMotion.from_joints(self._tree, gravity, self.robot.values, chunk)
+            below = world.masses * carries.T[:, :, None]
+            above = below * (1.0 - np.eye(len(steps)))[:, :, None]
+            both = np.moveaxis(below + above.swapaxes(0, 1), 2, 0)
+            mass[part] = steps.T @ both @ steps
+            tau[part] = world.torques.T @ steps
+        mass += np.diag(self.armature) + self._shared_matrices["Ia"]
+        return mass, tau + self._sum_terms(self._terms[False], q, dq)
 
     def _sum_terms(self, terms: Sequence[_ActingTerm], q: Array, dq: Array) -> Array:
         """Torques of joint terms at constant velocity, shape (N, dof)."""
@@ -280,42 +275,30 @@ def is_dry_friction(symbol: str) -> bool:
 def _minimise_with_friction(A: Array, b: Array, c: Array, start: Array) -> Array:
     """Minima of ``v' A v / 2 - b' v + sum c |v|`` for many A (N, n, n), positive definite.
 
-    Most motions keep the signs of their velocities, or start from rest as they are pushed; only the
-    others need the search for the joints that rest.
-    """
-    sign = np.sign(start)
-    v = np.asarray(np.linalg.solve(A, (b - c * sign)[..., None])[..., 0])
-    wrong = ~((np.sign(v) == sign) | (c == 0)).all(axis=1)
-    if wrong.any():
-        v[wrong] = _minimise_by_descent(A[wrong], b[wrong], c[wrong], start[wrong])
-    return v
-
-
-def _minimise_by_descent(A: Array, b: Array, c: Array, start: Array) -> Array:
-    """Minimum with friction by coordinate descent until the joints that move and rest are right.
-
-    With these sets the minimum follows exactly; it is one where moving joints keep their signs and
-    nothing pushes a resting joint by more than c.
+    Most motions keep the signs of their velocities, and their joints at rest. The others descend
+    coordinate by coordinate until the joints that move and rest are right: with these sets the
+    minimum follows exactly; it is one where moving joints keep their signs and nothing pushes a
+    resting joint by more than c.
     """
     v = start.copy()
     solvable = np.flatnonzero(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(b).all(axis=1))
-    for _ in range(MOST_ROUNDS):
+    for round_number in range(MOST_ROUNDS):
         mass, force, drag = A[solvable], b[solvable], c[solvable]
         descended, diagonal = v[solvable], np.einsum("nii->ni", mass)
-        for j in [*range(b.shape[1])] * SWEEPS:
+        for j in [*range(b.shape[1])] * (SWEEPS if round_number else 0):
             free = force[:, j] - np.einsum("nk,nk->n", mass[:, j], descended)
             free += diagonal[:, j] * descended[:, j]
             size = np.maximum(np.abs(free) - drag[:, j], 0.0)
             descended[:, j] = np.sign(free) * size / diagonal[:, j]
         sign = np.sign(descended)
-        moves = sign != 0
+        moves = (sign != 0) | (drag == 0)
         both = moves[:, :, None] & moves[:, None, :]
         among = np.where(both, mass, 0.0) + np.eye(b.shape[1]) * ~moves[:, :, None]
         right = np.where(moves, force - drag * sign, 0.0)
         exact = np.linalg.solve(among, right[..., None])[..., 0]
         push = np.abs(force - np.einsum("nij,nj->ni", mass, exact))
         holds = push <= drag + HELD * np.abs(force).max(axis=1, keepdims=True)
-        verified = np.where(moves, np.sign(exact) == sign, holds).all(axis=1)
+        verified = np.where(moves, (np.sign(exact) == sign) | (drag == 0), holds).all(axis=1)
         v[solvable] = np.where(verified[:, None], exact, descended)
         solvable = solvable[~verified]
         if not len(solvable):

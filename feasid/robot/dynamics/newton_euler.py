@@ -20,7 +20,7 @@ so that a pair of joints costs a scalar product. It is the algorithm of Carpenti
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -225,80 +225,111 @@ def torque_derivatives(robot: Robot, q: Array, dq: Array, ddq: Array) -> TorqueD
     out = np.zeros((3, robot.dof, robot.dof, len(q)))
     for a in range(0, len(q), CHUNK):
         chunk = [x[:, a : a + CHUNK] for x in motion]
-        _add_derivatives(tree, robot.gravity, robot.values, chunk, out[..., a : a + CHUNK])
+        world = WorldMotion.from_joints(tree, robot.gravity, robot.values, chunk)
+        _add_derivatives(tree, world, out[..., a : a + CHUNK])
     return TorqueDerivatives(*out)
 
 
-def _add_derivatives(
-    tree: tuple[Node, ...], gravity: Array, values: Array, motion: list[Array], out: Array
-) -> None:
+@dataclass(frozen=True, eq=False)
+class WorldMotion:
+    """Nodes with one coordinate each, and what they carry, in N samples seen from the world."""
+
+    axes: Array  #: Twists of the nodes' joints, (6, nodes, N).
+    V: Array  #: Twists of their parents.
+    A: Array  #: Rates of these, less gravity.
+    U: Array  #: ``[V, axes]``, see the module's docstring.
+    P: Array  #: Sums of pseudo-inertias, (4, 4, nodes, N).
+    VP: Array  #: Sums of ``V P``.
+    forces: Array  #: Sums of ``(A + V V) P``.
+
+    @classmethod
+    def from_joints(
+        cls, tree: tuple[Node, ...], gravity: Array, values: Array, motion: Sequence[Array]
+    ) -> WorldMotion:
+        """The nodes with these parameters (n,) at a motion (q, dq, ddq), (dof, N) each."""
+        q, dq, ddq = (x[[node.own.start for node in tree]] for x in motion)
+        screws = [node.screw for node in tree if node.screw is not None]
+        theta = np.array([screw.rate for screw in screws])[:, None] * q
+        factors = np.stack([np.ones_like(q), np.cos(theta), np.sin(theta), q])
+        constants = np.stack([screw.matrices for screw in screws], axis=-1)
+        poses = np.einsum("ijsk,skN->ijkN", constants, factors)
+        for k, node in enumerate(tree):
+            if node.parent >= 0:
+                poses[:, :, k] = _product(poses[:, :, node.parent], poses[:, :, k])
+        motions = np.stack([node.motion[:, 0] for node in tree], axis=-1)
+        turned = (np.einsum("ijkN,jk->ikN", poses[:3, :3], x) for x in (motions[:3], motions[3:]))
+        axes = np.concatenate([*turned])
+        axes[3:] += cross(tuple(poses[:3, 3]), axes[:3])
+        carries, parents = carried_nodes(tree), carried_nodes(tree) - np.eye(len(tree))
+        moved = axes * dq
+        V = parents.T @ moved
+        U = _bracket(V, axes)
+        pushed = axes * ddq + U * dq
+        A = parents.T @ pushed
+        A[3:] -= gravity[:, None, None]
+        bodies = pseudo_inertia([node.reduction @ values[list(node.columns)] for node in tree])
+        P = _product(np.einsum("ijkN,kjl->ilkN", poses, bodies), poses.swapaxes(0, 1))
+        turn = _matrix(V + moved)
+        VP = _product(turn, P)
+        forces = _product(_matrix(A + pushed), P) + _product(turn, VP)
+        return cls(axes, V, A, U, carries @ P, carries @ VP, carries @ forces)
+
+    @property
+    def masses(self) -> Array:
+        """Power along axis j per acceleration along axis i of all that i carries."""
+        pushes = _wrench(_product(_matrix(self.axes), self.P))
+        return np.asarray(np.einsum("aiN,ajN->ijN", pushes, self.axes))
+
+    @property
+    def torques(self) -> Array:
+        """Of the nodes about their axes, (nodes, N)."""
+        return np.asarray(np.einsum("aiN,aiN->iN", _wrench(self.forces), self.axes))
+
+
+def carried_nodes(tree: tuple[Node, ...]) -> Array:
+    """1 where node i carries node j or is it, (nodes, nodes)."""
+    out = np.eye(len(tree))
+    for k, node in enumerate(tree):
+        if node.parent >= 0:
+            out[:, k] += out[:, node.parent]
+    return out
+
+
+def _add_derivatives(tree: tuple[Node, ...], world: WorldMotion, out: Array) -> None:
     """Add the derivatives of one chunk to `out`, (3, dof, dof, N)."""
-    q, dq, ddq = motion
-    samples = q.shape[1]
-    poses = np.zeros((len(tree), 4, 4, samples))
-    axes, velocities, accelerations, U, W = np.zeros((5, len(tree), 6, samples))
-    P, VP, forces = np.zeros((3, len(tree), 4, 4, samples))
-    ground, still = np.eye(4)[..., None], np.zeros((6, samples))
-    falling = still - np.r_[0.0, 0.0, 0.0, gravity][:, None]
+    all_pushes = _bracket(world.A, world.axes) + _bracket(world.V, world.U)
     for k, node in enumerate(tree):
-        p, row = node.parent, node.own.start
-        pose, place = node.pose(q[node.own]), np.zeros((4, 4, samples))
-        for r in range(3):
-            place[r, 3] = pose.position[r]
-            for c in range(3):
-                place[r, c] = pose.rotation[c][r]
-        place[3, 3] = 1.0
-        poses[k] = _product(poses[p] if p >= 0 else ground, place)
-        turn, shift, screw = poses[k, :3, :3], poses[k, :3, 3], node.motion[:, 0]
-        axes[k, :3] = np.einsum("ijN,j->iN", turn, screw[:3])
-        axes[k, 3:] = np.einsum("ijN,j->iN", turn, screw[3:]) + cross(tuple(shift), axes[k, :3])
-        before, pull = (velocities[p], accelerations[p]) if p >= 0 else (still, falling)
-        U[k] = _bracket(before, axes[k])
-        W[k] = _bracket(pull, axes[k]) + _bracket(before, U[k])
-        velocities[k] = before + axes[k] * dq[row]
-        accelerations[k] = pull + axes[k] * ddq[row] + U[k] * dq[row]
-        of_node = pseudo_inertia(node.reduction @ values[list(node.columns)])
-        P[k] = _product(np.einsum("ijN,jk->ikN", poses[k], of_node), poses[k].swapaxes(0, 1))
-        V, A = _matrix(velocities[k]), _matrix(accelerations[k])
-        VP[k] = _product(V, P[k])
-        forces[k] = _product(A, P[k]) + _product(V, VP[k])
-    for k in range(len(tree) - 1, -1, -1):
-        if (p := tree[k].parent) >= 0:
-            P[p] += P[k]
-            VP[p] += VP[k]
-            forces[p] += forces[k]
-    for k, node in enumerate(tree):
-        J, i = _matrix(axes[k]), node.own.start
-        # What this node's axis feels of frames that its ancestors move, by W and by U.
-        by_push = _wrench(_product(J, P[k]))
-        by_rate = 2 * _wrench(_product(J, VP[k].swapaxes(0, 1)))
-        # What its ancestors feel of its own motion, which also carries its forces elsewhere.
-        carried = _product(J, forces[k])
-        carried += _product(forces[k], J.swapaxes(0, 1))
-        carried += _product(_matrix(W[k]), P[k]) + 2 * _product(_matrix(U[k]), VP[k])
-        swept = 2 * (_product(_matrix(U[k]), P[k]) + _product(J, VP[k]))
-        chain = [k]
+        i, chain = node.own.start, [k]
         while tree[chain[-1]].parent >= 0:
             chain.append(tree[chain[-1]].parent)
         rows = [tree[j].own.start for j in chain]
-        pushes, rates, turns = W[chain], U[chain], axes[chain]
+        turns, rates, pushes = (x[:, chain] for x in (world.axes, world.U, all_pushes))
+        J, U, W = (_matrix(x[:, 0]) for x in (turns, rates, pushes))
+        P, VP, forces = (x[:, :, k] for x in (world.P, world.VP, world.forces))
+        # What this node's axis feels of frames that its ancestors move, by W and by U.
+        by_push = _wrench(_product(J, P))
+        by_rate = 2 * _wrench(_product(J, VP.swapaxes(0, 1)))
+        # What its ancestors feel of its own motion, which also carries its forces elsewhere.
+        carried = _product(J, forces) + _product(forces, J.swapaxes(0, 1))
+        carried += _product(W, P) + 2 * _product(U, VP)
+        swept = 2 * (_product(U, P) + _product(J, VP))
         out[0, i, rows] += _powers(by_push, pushes) + _powers(by_rate, rates)
         out[1, i, rows] += 2 * _powers(by_push, rates) + _powers(by_rate, turns)
         out[2, i, rows] += _powers(by_push, turns)
-        out[0, rows[1:], i] += _powers(_wrench(carried), turns[1:])
-        out[1, rows[1:], i] += _powers(_wrench(swept), turns[1:])
-        out[2, rows[1:], i] += _powers(by_push, turns[1:])
+        out[0, rows[1:], i] += _powers(_wrench(carried), turns[:, 1:])
+        out[1, rows[1:], i] += _powers(_wrench(swept), turns[:, 1:])
+        out[2, rows[1:], i] += _powers(by_push, turns[:, 1:])
 
 
 def _product(a: Array, b: Array) -> Array:
-    """Matrix products, (m, n, N) and (n, k, N)."""
-    return np.asarray(np.einsum("ijN,jkN->ikN", a, b))
+    """Matrix products, (m, n, ...) and (n, k, ...)."""
+    return np.asarray(np.einsum("ij...,jk...->ik...", a, b))
 
 
 def _matrix(twist: Array) -> Array:
-    """A twist (6, N), (angular, linear), as the matrix (4, 4, N) that turns points."""
+    """Twists (6, ...), (angular, linear), as matrices (4, 4, ...) that turn points."""
     x, y, z = twist[:3]
-    out = np.zeros((4, 4, twist.shape[1]))
+    out = np.zeros((4, 4, *twist.shape[1:]))
     out[0, 1], out[1, 0] = -z, z
     out[2, 0], out[0, 2] = -y, y
     out[1, 2], out[2, 1] = -x, x
@@ -307,17 +338,17 @@ def _matrix(twist: Array) -> Array:
 
 
 def _bracket(a: Array, b: Array) -> Array:
-    """The commutator of two twists (6, N), their cross product."""
+    """The commutators of twists (6, ...), their cross products."""
     w, v = tuple(a[:3]), tuple(a[3:])
     return np.concatenate([cross(w, b[:3]), cross(w, b[3:]) + cross(v, b[:3])])
 
 
 def _wrench(forces: Array) -> Array:
-    """Moment and force (6, N) of an integral of force times (position, 1), (4, 4, N)."""
+    """Moment and force (6, ...) of an integral of force times (position, 1), (4, 4, ...)."""
     moment = [forces[2, 1] - forces[1, 2], forces[0, 2] - forces[2, 0], forces[1, 0] - forces[0, 1]]
     return np.stack([*moment, *forces[:3, 3]])
 
 
 def _powers(wrench: Array, twists: Array) -> Array:
-    """Scalar products of a wrench (6, N) with twists (k, 6, N), shape (k, N)."""
-    return np.asarray(np.einsum("iN,kiN->kN", wrench, twists))
+    """Scalar products of a wrench (6, N) with twists (6, k, N), shape (k, N)."""
+    return np.asarray(np.einsum("iN,ikN->kN", wrench, twists))

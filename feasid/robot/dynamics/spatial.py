@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +90,16 @@ class ScrewPose:
         return cls(
             rate, rotation, (home_position + p[0], p[1], p[2], p[3]), (b[0], b[1], b[2], back[3])
         )
+
+    @cached_property
+    def matrices(self) -> Array:
+        """The pose as a matrix for each of 1, cos theta, sin theta and q, (4, 4, 4), these last."""
+        out = np.zeros((4, 4, 4))
+        for k, rotation in enumerate(self.rotation):
+            out[:3, :3, k] = rotation.T
+        out[:3, 3] = np.transpose(self.position)
+        out[3, 3, 0] = 1.0
+        return out
 
     def at(self, q: Array) -> Pose:
         """The pose at joint positions q, shape (N,)."""
