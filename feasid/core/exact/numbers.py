@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import lcm
+from math import gcd, lcm
 from typing import Any
 
 import numpy as np
@@ -238,27 +238,31 @@ def solve_square(
 ) -> list[Fraction] | None:
     """The solution of so many equations in as many unknowns; None where there is not one.
 
-    In integers that stay minors of the matrix (Bareiss), so that digits grow by a row at a time.
+    Rows are integers without a common factor, so that digits grow by a row at a time. The one with
+    the fewest entries comes first: equations of few unknowns each stay so.
     """
-    size, rows = len(matrix), []
+    size, rows, pivots = len(matrix), list[dict[int, int]](), list[tuple[int, dict[int, int]]]()
     for line, value in zip(matrix, right, strict=True):
         over = lcm(value.denominator, *(x.denominator for x in line))
-        rows.append([int(x * over) for x in (*line, value)])
-    last = 1
-    for k in range(size):
-        pivot = next((i for i in range(k, size) if rows[i][k]), None)
-        if pivot is None:
+        rows.append({j: int(x * over) for j, x in enumerate((*line, value)) if x})
+    while rows:
+        pivot = rows.pop(min(range(len(rows)), key=lambda k: len(rows[k])))
+        unknown = min((j for j in pivot if j < size), key=lambda j: sum(j in r for r in rows),
+                      default=None)  # fmt: skip
+        if unknown is None:
             return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        lead = rows[k][k]
-        for i in (i for i in range(size) if i != k):
-            factor = rows[i][k]
-            # The last pivot divides every new entry without remainder (Sylvester's identity).
-            rows[i] = [
-                (lead * x - factor * y) // last for x, y in zip(rows[i], rows[k], strict=True)
-            ]
-        last = lead
-    return [Fraction(row[-1], row[k]) for k, row in enumerate(rows)]
+        pivots.append((unknown, pivot))
+        for k, row in enumerate(rows):
+            if factor := row.get(unknown, 0):
+                lead, every = pivot[unknown], pivot.keys() | row.keys()
+                sums = {j: lead * row.get(j, 0) - factor * pivot.get(j, 0) for j in every}
+                common = gcd(*sums.values()) or 1
+                rows[k] = {j: x // common for j, x in sums.items() if x}
+    out = [*[Fraction(0)] * size, Fraction(-1)]  # the right side counts minus once
+    for unknown, row in reversed(pivots):
+        total = sum((x * out[j] for j, x in row.items() if j != unknown), Fraction(0))
+        out[unknown] = -total / row[unknown]
+    return out[:-1]
 
 
 def independent_rows(
