@@ -17,8 +17,7 @@ from feasid.identification.assessment.rows import HeldOutRows, sample_errors
 from feasid.identification.regression.folds import SLOW
 from feasid.logs.motion import Run
 from feasid.robot.description import Robot
-from feasid.robot.dynamics.regressor import inverse_dynamics
-from feasid.robot.joint_terms import TERMS
+from feasid.robot.dynamics.regressor import inertial_torques, inverse_dynamics
 
 SETTLED = 5.0
 """Number of time constants after which the observer has forgotten its start: 0.7 % remain."""
@@ -209,20 +208,15 @@ def live_errors(robot: Robot, run: Run) -> tuple[Array, Array]:
     fitted = run.q, run.dq
     if run.live is None or all(map(np.array_equal, fitted, run.live)):
         return still, still
-    masses, terms, inertia = np.zeros((3, robot.size))
+    masses, terms = np.zeros((2, robot.size))
     masses[robot.inertial_columns] = robot.values[robot.inertial_columns]
-    inertia[:] = robot.values
-    for k in range(len(robot.drives)):
-        for symbol, column in robot.drive_columns(k).items():
-            terms[column] = robot.values[column]
-            inertia[column] *= TERMS[symbol].varies_with == "ddq"
+    for columns in map(robot.drive_columns, range(len(robot.drives))):
+        terms[[*columns.values()]] = robot.values[[*columns.values()]]
     q, dq = map(np.concatenate, zip(fitted, run.live, strict=True))
     zeros, count = np.zeros_like(q), len(still)
     torque = inverse_dynamics(robot, q, zeros, zeros, parameters=masses)
     torque += inverse_dynamics(robot, q, dq, zeros, parameters=terms)
-    # M dq is the torque of an acceleration dq from rest, without weight.
-    weightless = robot.with_gravity((0.0, 0.0, 0.0))
-    momentum = inverse_dynamics(weightless, q, zeros, dq, parameters=inertia)
+    momentum = inertial_torques(robot, q, dq)
     return torque[:count] - torque[count:], momentum[count:] - momentum[:count]
 
 

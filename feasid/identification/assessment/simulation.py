@@ -41,7 +41,7 @@ from feasid.options.tables import ReadOptions
 from feasid.parameters.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.forward import Feedback, ForwardModel
-from feasid.robot.dynamics.regressor import inverse_dynamics
+from feasid.robot.dynamics.regressor import inertial_torques, inverse_dynamics
 from feasid.robot.formats.load import load_robot
 
 if TYPE_CHECKING:
@@ -358,10 +358,10 @@ def simulate(
         signals = read_signals(recording, robot, **select_options(ReadOptions, reading))
         commands = [signals.values["tau"][run.rows] for run in motion.runs]
     task = SimulationWindows.from_motion(motion, horizons, windows, servo, commands)
-    noise = fitted or robot
-    errors = task.errors(robot, noise)
+    drives, residuals = task.driving_torques(fitted or robot)
+    errors = task.errors(robot, drives, residuals)
     none = [np.full_like(errors[0], np.nan)] * 2
-    compared = none if reference is None else task.errors(reference, noise)
+    compared = none if reference is None else task.errors(reference, drives, residuals)
     models = {id(m): m for m in (robot, fitted, reference) if m is not None}
     axes = [robot.bodies[robot.joint_index(joint)].motion for joint in robot.coordinates]
     return Simulation(
@@ -377,7 +377,7 @@ def simulate(
         reference_rms=compared[0],
         noise_rms=errors[1],
         reference_noise_rms=compared[1],
-        inertia_share=np.min([task.inertia_share(m, noise) for m in models.values()], axis=0),
+        inertia_share=task.inertia_share([*models.values()], residuals),
         notes=motion.notes,
     )
 
@@ -424,10 +424,10 @@ class SimulationWindows:
         starts = tuple(places[k] for k in spread)
         return cls(motion, horizons, starts, last / steps, steps, servo, commands)
 
-    def errors(self, robot: Robot, noise: Robot) -> tuple[Array, Array, npt.NDArray[np.int64]]:
+    def errors(
+        self, robot: Robot, drives: Sequence[Array], residuals: Sequence[Array]
+    ) -> tuple[Array, Array, npt.NDArray[np.int64]]:
         """RMS errors of a model, those of moved residuals, and lost windows; (horizons, joints)."""
-        driven = (self._driving_torques(r, noise) for r in range(len(self.motion.runs)))
-        drives, residuals = zip(*driven, strict=True)
         predicted = [inverse_dynamics(robot, run.q, run.dq, run.ddq) for run in self.motion.runs]
         torques = [self._step_means(drives)]
         for shift in SHIFTS:
@@ -484,16 +484,19 @@ class SimulationWindows:
         means = [squared[:, 1:e].mean(axis=1) for e in self._horizon_ends()]
         return np.asarray(np.sqrt(np.median(means, axis=1)))
 
-    def _driving_torques(self, r: int, noise: Robot) -> tuple[Array, Array]:
-        """A run's driving torques without the feedback, and the fit's residual."""
-        run = self.motion.runs[r]
-        predicted = inverse_dynamics(noise, run.q, run.dq, run.ddq)
-        if self.servo is None:
-            return run.tau, run.tau - predicted
-        assert self.commands is not None
-        late = delay_commands(self.commands[r], self.servo.delay, 1.0 / run.rate)
-        torque = self.servo.kp * (late - run.q)
-        return np.zeros_like(run.q), torque - self.servo.kd * run.dq - predicted
+    def driving_torques(self, noise: Robot) -> tuple[list[Array], list[Array]]:
+        """Every run's driving torques without the feedback, and the residuals of a fit."""
+        drives, residuals = list[Array](), list[Array]()
+        for r, run in enumerate(self.motion.runs):
+            drive = torque = run.tau
+            if self.servo is not None:
+                assert self.commands is not None
+                late = delay_commands(self.commands[r], self.servo.delay, 1.0 / run.rate)
+                drive = np.zeros_like(run.q)
+                torque = self.servo.kp * (late - run.q) - self.servo.kd * run.dq
+            drives.append(drive)
+            residuals.append(torque - inverse_dynamics(noise, run.q, run.dq, run.ddq))
+        return drives, residuals
 
     def _step_times(self, run: Run, start: int) -> Array:
         return np.asarray(start + run.rate * self.step * np.arange(self.steps + 1))
@@ -517,17 +520,15 @@ class SimulationWindows:
             out.append(np.diff(total, axis=0) / (run.rate * self.step))
         return np.array(out)
 
-    def inertia_share(self, robot: Robot, noise: Robot) -> Array:
-        """rms(M a) by a model over rms(residual) of the fit behind the low-pass, per joint."""
-        squares = np.zeros((2, robot.dof))
-        for r, run in enumerate(self.motion.runs):
-            still = np.zeros_like(run.q)
-            pushed = inverse_dynamics(robot, run.q, still, run.ddq)
-            pushed -= inverse_dynamics(robot, run.q, still, still)
-            for k, x in enumerate((pushed, self._driving_torques(r, noise)[1])):
-                parts = low_pass_motion(replace(self.motion, runs=(replace(run, tau=x),))).runs
-                squares[k] += sum(np.sum(part.tau**2, axis=0) for part in parts)
-        return _ratio_or_nan(np.sqrt(squares[0]), np.sqrt(squares[1]))
+    def inertia_share(self, models: Sequence[Robot], residuals: Sequence[Array]) -> Array:
+        """Least rms(M a) of the models over rms(residual) behind the low-pass, per joint."""
+        squares = np.zeros((len(models) + 1, residuals[0].shape[1]))
+        for run, residual in zip(self.motion.runs, residuals, strict=True):
+            pushed = (inertial_torques(model, run.q, run.ddq) for model in models)
+            every = replace(run, tau=np.hstack([residual, *pushed]))  # filtered in one go
+            for part in low_pass_motion(replace(self.motion, runs=(every,))).runs:
+                squares += np.sum(part.tau**2, axis=0).reshape(squares.shape)
+        return np.sqrt(_ratio_or_nan(squares[1:].min(axis=0), squares[0]))
 
 
 def robot_as_described(base: BaseParameters, robot: Robot, reduced: Reduced) -> Robot | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,9 @@ from feasid.core.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive, factor_of
 from feasid.robot.dynamics.kinematics import Node, nodes
-from feasid.robot.dynamics.newton_euler import WorldMotion, carried_nodes, load_of, load_torques
+from feasid.robot.dynamics.newton_euler import WorldMotion, carried_nodes, load_torques
 from feasid.robot.dynamics.spatial import CHUNK
-from feasid.robot.joint_terms import TERMS
+from feasid.robot.joint_terms import AT_REST, TERMS
 
 LINEAR = ("Ia", "fv", "k")  #: Terms of drives along several joints that are simulated.
 
@@ -198,14 +198,22 @@ class ForwardModel:
         out = np.zeros_like(q)
         if not terms:
             return out
-        coupled = self.robot.coupling_map
+        coupled, alike = self.robot.coupling_map, dict[Any, list[_ActingTerm]]()
+        for p in terms:  # one call for all joints with the same factor
+            law = p.drive.rest, p.drive.spring_range, p.drive.ripple, p.drive.features
+            alike.setdefault((p.symbol, *law), []).append(p)
         x, dx = coupled.positions(q.T), coupled.A @ dq.T
-        zeros, motion = np.zeros(q.shape[0]), (x, dx, np.zeros_like(x))
+        motion = x, dx, np.zeros_like(x)
         loads = load_torques(self.robot, self._tree, motion, [(p.drive, p.symbol) for p in terms])
-        for p in terms:
-            own = load_of(loads, p.drive, p.symbol, np.flatnonzero(p.along)[0])
-            factor = factor_of(p.drive, p.symbol, p.along @ x, p.along @ dx, zeros, load=own)
-            out[:, p.coordinate] += p.ratio * p.value * factor
+        for (symbol, *_), group in alike.items():
+            along, drive = np.array([p.along for p in group]), group[0].drive
+            load = None
+            if drive.needs_load(symbol):
+                load = loads[symbol in AT_REST][[np.flatnonzero(a)[0] for a in along]].ravel()
+            state = ((along @ part).ravel() for part in motion)
+            factors = factor_of(drive, symbol, *state, load=load).reshape(len(group), -1)
+            for p, factor in zip(group, factors, strict=True):
+                out[:, p.coordinate] += p.ratio * p.value * factor
         return out
 
     def dry_friction(self, q: Array, dq: Array) -> Array:

@@ -28,6 +28,7 @@ from feasid.robot.description import Robot
 from feasid.robot.dynamics.kinematics import CoordinateMap, Node, coordinate_map, nodes, propagate
 from feasid.robot.dynamics.newton_euler import WrenchRegressor, drive_factors, newton_euler
 from feasid.robot.dynamics.spatial import CHUNK, as_samples_last
+from feasid.robot.joint_terms import TERMS
 
 
 @dataclass(frozen=True)
@@ -267,6 +268,16 @@ def inverse_dynamics(
     if jacobian is not None:
         out = np.einsum("ad...,a...->d...", jacobian, out)
     return np.ascontiguousarray(out.T)
+
+
+def inertial_torques(robot: Robot, q: Array, ddq: Array) -> Array:
+    """Torques (N, dof) of accelerations from rest, without weight: M ddq, with drive inertia."""
+    parameters = robot.values.copy()
+    for k in range(len(robot.drives)):
+        for symbol, column in robot.drive_columns(k).items():
+            parameters[column] *= symbol in TERMS and TERMS[symbol].varies_with == "ddq"
+    still, weightless = np.zeros_like(q), robot.with_gravity((0.0, 0.0, 0.0))
+    return np.asarray(inverse_dynamics(weightless, q, still, ddq, parameters=parameters))
 
 
 def mass_matrix(robot: Robot, delta: Array, q: Array) -> Array:
