@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 import feasid
@@ -113,6 +115,18 @@ def test_whitened_rows_are_those_of_the_log_over_their_deviations(folds):
         wanted = [error[slow == level].sum() for level in LEVELS]
         shown = noise.squared_residuals(data, j, beta, folds)
         np.testing.assert_allclose(shown, wanted, rtol=EXACT)
+
+
+@given(st.lists(st.floats(-2.5, 0.0), min_size=6, max_size=6))
+@example([-2.9, -2.9, -2.8, -2.7, -2.5, -2.0])  # alternating weights jumped to a = 1e-10 here
+def test_whitened_residuals_have_unit_variance_whatever_classes_show(exponents):
+    """No model of two variances fits every residual; the most likely one fits their mean."""
+    _, joints, slow, fold = classed(2)
+    size = 10.0 ** np.repeat(exponents, len(slow) // 6)
+    data = of_rows(SUPPORTS, [np.vstack([r[:2], size, r[3]]) for r in joints], slow, fold)
+    before = noise.Noise(np.ones(2), np.zeros(2), np.ones(2))
+    after = noise.variances(data, before, np.zeros(3), np.zeros((3, 3)))
+    assert np.mean((size / after.deviations(0, slow**2)) ** 2) == pytest.approx(1.0, abs=0.05)
 
 
 def test_without_strata_all_rows_are_one_class():

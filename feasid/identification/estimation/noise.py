@@ -27,7 +27,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import nnls
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
@@ -38,7 +37,14 @@ from feasid.identification.regression.triangle import Reduced
 NOISE_ROUNDS = 4
 """Alternations of least squares and variances; the fifth changes weights by less than 1 %."""
 
-REWEIGHTING_STEPS = 3  #: Steps towards the variances' own weights within a round.
+RATIOS = np.log([1e-6, 1e12])
+"""Logarithms of the smallest and the largest b / a: friction that costs nothing, and a log of
+simulated rows without noise."""
+
+RATIO_STEPS, RATIO_ROUNDS = 24, 7
+"""Ratios that are tried at once, and rounds, each between the neighbours of the last one's best:
+it is then known to 1e-7 of itself."""
+
 CORRELATION_STEPS = 4  #: Steps between a residual's correlation and what an estimate followed of it
 
 SMALLEST_DEVIATION = 1e-3
@@ -190,16 +196,14 @@ def estimate_noise(
 
 
 def variances(reduced: Reduced, noise: Noise, beta: Array, spread: Array) -> Noise:
-    """A and b per joint from the residuals of beta, by weighted non-negative least squares.
+    """The most likely a and b per joint of the residuals of beta.
 
     An estimate follows the noise of its own rows: a class of n rows whose whitened triangle is T
     has about ``n - tr(T spread T')`` of them left to estimate the noise.
     """
-    dof = len(reduced.triangles)
-    quick, slow = np.empty(dof), np.zeros(dof)
-    for j in range(dof):
+    sums = []
+    for j, support in enumerate(map(list, reduced.supports)):
         triangles, counts, slowness = _slowness_classes(reduced, j, None)
-        support = list(reduced.supports[j])
         white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]
         # The diagonal of T spread T' alone, without the product of all rows with all.
         followed = np.sum((white @ spread[np.ix_(support, support)]) * white, axis=(1, 2))
@@ -207,20 +211,36 @@ def variances(reduced: Reduced, noise: Noise, beta: Array, spread: Array) -> Noi
         if not power:  # a passive joint: of the torques that add up to zero
             power, least = np.sum(triangles[..., :-2] ** 2, axis=(0, 1)) @ beta[support] ** 2, EXACT
         floor = max(least**2 * float(power / max(counts.sum(), 1.0)), TINY)
-        has_rows = counts > 0
-        rows = np.maximum(counts - followed, LEAST_FREEDOM * counts)[has_rows]
-        mean = np.maximum(squared_residuals(reduced, j, beta)[has_rows] / rows, floor)
-        # Of mean = a + b slowness; a mean deviates by itself over the root of its rows.
-        model = np.column_stack([np.ones(len(mean)), slowness[has_rows]])
-        deviation = np.full(len(mean), max(float(rows @ mean / rows.sum()), floor))
-        unit = float(np.median(mean))  # both columns near one: nnls stops at absolute tolerances
-        solution = np.array([floor, 0.0])
-        for _ in range(REWEIGHTING_STEPS):
-            weight = np.sqrt(rows) / deviation
-            solution = nnls(weight[:, None] * model * unit, weight * mean)[0] * unit
-            deviation = np.maximum(model @ solution, floor)
-        quick[j], slow[j] = max(float(solution[0]), floor), float(solution[1])
+        rows = np.maximum(counts - followed, LEAST_FREEDOM * counts)
+        squares = np.maximum(squared_residuals(reduced, j, beta), floor * rows)
+        sums.append((squares, rows, slowness, np.full(len(rows), floor)))
+    quick, slow = _most_likely_variances(*np.array(sums).transpose(1, 0, 2))
     return Noise(quick, slow, noise.correlation)
+
+
+def _most_likely_variances(
+    squares: Array, rows: Array, slowness: Array, floor: Array
+) -> tuple[Array, Array]:
+    """A and b, (dof,) each, of sums of squares of so many rows of each class, all (dof, classes).
+
+    Of Gaussian residuals, with a at least the floor. For every ratio b / a the most likely a is a
+    mean, so the ratio alone is sought; alternating weights, which lead to the same variances, can
+    jump for ever between a tiny a and a tiny b.
+    """
+    edges, counts = np.tile(RATIOS, (len(rows), 1)), np.maximum(rows.sum(axis=1)[:, None], TINY)
+    for _ in range(RATIO_ROUNDS):
+        logarithm = np.linspace(edges[:, 0], edges[:, 1], RATIO_STEPS, axis=1)
+        ratio = np.where(logarithm > RATIOS[0], np.exp(logarithm), 0.0)
+        shape = 1.0 + ratio[..., None] * slowness[:, None]
+        quick = np.einsum("jc,jrc->jr", squares, 1.0 / shape) / counts
+        variance = np.maximum(quick, floor[:, :1])[..., None] * shape
+        loss = np.einsum("jc,jrc->jr", rows, np.log(variance))
+        loss += np.einsum("jc,jrc->jr", squares, 1.0 / variance)
+        best = loss.argmin(axis=1)[:, None]
+        sides = np.clip(best + np.array([-1, 1]), 0, RATIO_STEPS - 1)
+        edges = np.take_along_axis(logarithm, sides, axis=1)
+    a = np.maximum(np.take_along_axis(quick, best, axis=1), floor[:, :1])
+    return a[:, 0], (a * np.take_along_axis(ratio, best, axis=1))[:, 0]
 
 
 def correlation_times(reduced: Reduced, beta: Array, spread: Array) -> Array:
