@@ -13,6 +13,7 @@ from feasid.core.errors import InputError, OutputError
 from feasid.identification.uncertainty import posterior
 from feasid.identification.uncertainty.posterior import Density, Posterior, invert_matrices
 from feasid.parameters.feasibility.constraints.sets import feasible_set
+from feasid.results.export.samples import Samples
 from feasid.robot import inertia
 
 DEVIATIONS = 4.0
@@ -177,6 +178,16 @@ def test_files_and_arrays_are_what_mujoco_compiles(fit, drawn, tmp_path):
         drawn[:2].write(tmp_path / "new", "arm_{:03}.xml")
     with pytest.raises(InputError, match="one place for a number"):
         drawn[:2].write(tmp_path, "arm.xml")
+
+
+@pytest.mark.slow
+def test_files_of_draws_hold_the_friction_of_a_motor_that_moves_two_joints(tmp_path):
+    fit = feasid.fit(feasid.datasets.load("staubli_tx40"), diagnose=False)
+    drawn = Samples(fit.robot, fit.delta[None], 1.0, np.ones(fit.robot.size), fit.residual)
+    (path,) = drawn.write(tmp_path)
+    model = mujoco.MjModel.from_xml_path(path)
+    column = fit.robot.parameter_names.index(("wrist_motor", "fc"))
+    assert model.tendon_frictionloss[0] == pytest.approx(fit.delta[column])
 
 
 def test_around_a_description_deviations_are_those_that_were_asked_for(fit):

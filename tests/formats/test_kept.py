@@ -80,6 +80,7 @@ def test_each_program_has_a_word_for_what_it_does_not_read(tmp_path):
         ("mujoco", "urdf", "joint that follows another, which moves by itself ('pinch')"),
         ("mujoco", "xml", "mesh of a visual ('tool')"),
         ("isaac", "usda", "mesh of a visual ('tool')"),
+        ("pinocchio", "xml", "joint that follows another, which moves by itself ('pinch')"),
     ):
         written = feasid.write(robot, tmp_path / f"r.{suffix}", for_=program, overwrite=True)
         (things,) = written.unread.values()

@@ -6,7 +6,9 @@ and Pinocchio at once, with the sign of the velocity, MuJoCo with the sign of ``
 the velocity that its soft constraint looks `LEAD` ahead (``aref = -b v``, see "Solver parameters"
 in its documentation), and in proportion to it at rest, where the constraint's regularisation lets
 less than the whole friction suffice. Errors are measured with both laws. All of them are linear in
-a joint's terms, so that the inner products of a few signals per joint give every error.
+a joint's terms, so that the inner products of a few signals per joint give every error. What a
+drive along several joints adds, which MJCF has as a tendon, is a signal of its own for each law:
+some clients of MJCF read no tendons.
 
 `Pinocchio` and `MuJoCo` replay logs in the programs themselves, when installed.
 """
@@ -35,11 +37,15 @@ if TYPE_CHECKING:
 
     from feasid.identification.fitted import FittedModel
 
-SIGNALS = ("tau", "rigid", "Ia", "fv", "sign", "ahead", "fo")
-"""Torque, the rigid bodies' and springs' torque, and the signals that multiply each joint term."""
+SIGNALS = ("tau", "rigid", "k", "Ia", "fv", "fo", "sign", "ahead", "shared sign", "shared ahead")
+"""Torque, the torques of rigid bodies and of springs, the signals that multiply each joint term,
+and the torques of drives along several joints by each law of dry friction."""
 
-LAWS = {"hard sign": "sign", "MuJoCo's law": "ahead"}
-"""Signal that multiplies dry friction, per law of clients."""
+LAWS = {
+    "hard sign": {"fc": "sign", "shared": "shared sign"},
+    "MuJoCo's law": {"fc": "ahead", "shared": "shared ahead"},
+}
+"""Signals of dry friction and of drives along several joints, per law of clients."""
 
 LEAD = 0.002
 """How far [s] ahead MuJoCo's friction looks: half the time constant of `solreffriction`, which is
@@ -51,52 +57,67 @@ class ClientRows:
     """Inner products of `SIGNALS` per joint over the rows of logs, behind the fit's low-pass."""
 
     robot: Robot
-    products: Array  #: Shape (dof, 7, 7).
+    products: Array  #: Shape (dof, 10, 10).
 
     @classmethod
-    def from_logs(cls, model: FittedModel, robot: Robot, logs: Iterable[Recording]) -> ClientRows:
-        """Signals of a robot's bodies and springs on logs, prepared like the fitted log."""
-        springs = []
-        for k, drive in enumerate(robot.drives):
-            linear = ("k",) if len(drive.coupling) == 1 else ("Ia", "fv", "k")
-            columns = {s: c for s, c in robot.drive_columns(k).items() if s in linear}
-            if columns:
-                springs.append(replace(drive, symbols=(*columns,), transition=0.0, features=(),
-                                       values=robot.values[[*columns.values()]]))  # fmt: skip
-        bodies = replace(robot, drives=tuple(springs), load_model=None)
-        products = np.zeros((robot.dof, len(SIGNALS), len(SIGNALS)))
-        # Accelerations [rad/s^2 or m/s^2] below which dry friction in MuJoCo is not all used. A
-        # constraint's force is ``(aref - a) / R`` with R = (1 - d) / d times the inverse inertia of
-        # the joint in the home posture, until it is as large as the friction.
-        values = np.nan_to_num(robot.values)
-        friction = np.zeros(robot.dof)
+    def from_logs(
+        cls, model: FittedModel, robot: Robot, friction: Array, logs: Iterable[Recording]
+    ) -> ClientRows:
+        """Signals of a robot's bodies and drives on logs, prepared like the fitted log.
+
+        `friction`: dry friction (dof,) of the drives that move one joint.
+        """
+        bodies, values, size = robot.without_joint_terms(), robot.values, robot.dof
+        springs, shared, directions = [], [], np.eye(size)
         for k, drive in enumerate(robot.drives):
             columns = robot.drive_columns(k)
-            dry = sum(values[columns[s]] for s in ("fc", "fs") if s in columns)
-            for joint in drive.coupling:
-                friction[robot.joint_index(joint)] += dry
-        inverse = np.linalg.pinv(mass_matrix(robot, values, np.zeros(robot.dof)))
-        width = np.asarray(np.maximum(friction * REGULARISATION * np.diag(inverse), TINY))
+            if len(drive.coupling) > 1:
+                along = [drive.coupling.get(joint, 0.0) for joint in robot.joints]
+                directions = np.vstack([directions, along])
+                friction = np.append(friction, values[columns["fc"]] if "fc" in columns else 0.0)
+                shared.append(replace(drive, transition=0.0))
+            elif "k" in columns:
+                spring = replace(drive, symbols=("k",), values=values[[columns["k"]]], features=())
+                springs.append(spring)
+        # Accelerations [rad/s^2 or m/s^2] below which dry friction in MuJoCo is not all used. A
+        # constraint's force is ``(aref - a) / R`` with R = (1 - d) / d times the inverse inertia
+        # along it in the home posture, until it is as large as the friction.
+        inverse = np.linalg.pinv(mass_matrix(robot, values, np.zeros(size)))
+        mobility = np.diag(directions @ inverse @ directions.T)
+        width = np.maximum(friction * REGULARISATION * mobility, TINY)
+        products = np.zeros((size, len(SIGNALS), len(SIGNALS)))
         for motion, run in prepare_runs(model, logs):
             rigid = inverse_dynamics(bodies, run.q, run.dq, run.ddq)
-            ahead = np.clip((run.ddq + run.dq / LEAD) / width, -1.0, 1.0)
-            measured = ~np.isnan(run.tau).any(axis=0)
-            signals = [np.nan_to_num(run.tau), rigid, run.ddq, run.dq, np.sign(run.dq), ahead]
-            rows = np.array([*signals, np.ones_like(rigid)]) * measured
+            flex, motor = (
+                inverse_dynamics(replace(bodies, drives=tuple(drives)), run.q, run.dq, run.ddq)
+                if drives else rigid for drives in (springs, shared)
+            )  # fmt: skip
+            rates = run.dq @ directions.T
+            sign = np.sign(rates)
+            ahead = np.clip((run.ddq @ directions.T + rates / LEAD) / width, -1.0, 1.0)
+            change = ((ahead - sign) * friction)[:, size:] @ directions[size:]
+            bare = [np.nan_to_num(run.tau), rigid, flex - rigid, run.ddq, run.dq]
+            by_law = [sign[:, :size], ahead[:, :size], motor - rigid, motor - rigid + change]
+            rows = np.array([*bare, np.ones_like(rigid), *by_law])
+            rows *= ~np.isnan(run.tau).any(axis=0)
             curves = rows.transpose(0, 2, 1).reshape(-1, len(run))
             for block in low_pass_signals(motion, run, curves):
-                part = block.reshape(len(SIGNALS), robot.dof, -1)
+                part = block.reshape(len(SIGNALS), size, -1)
                 products += np.einsum("ajn,bjn->jab", part, part)
         return cls(robot, products)
 
     def errors(self, terms: Mapping[str, Array], law: str) -> pd.Series[float]:
-        """Relative torque errors with these terms per joint ("Ia", "fv", "fc", "fo")."""
+        """Relative torque errors with these terms per joint ("Ia", "fv", "fc", "fo").
+
+        "k" and "shared" are the shares of springs and of drives along several joints: one, if they
+        are not given.
+        """
         import pandas as pd
 
         weights = np.zeros((self.robot.dof, len(SIGNALS)))
         weights[:, :2] = -1.0, 1.0
-        for symbol, values in terms.items():
-            weights[:, SIGNALS.index(LAWS[law] if symbol == "fc" else symbol)] = values
+        for symbol, values in ({"k": 1.0, "shared": 1.0} | {**terms}).items():
+            weights[:, SIGNALS.index(LAWS[law].get(symbol, symbol))] = values
         missed = np.einsum("ja,jab,jb->j", weights, self.products, weights)
         relative = relative_errors(self.robot, missed, self.products[:, 0, 0])
         return pd.Series(relative, pd.Index([*self.robot.coordinates, "all"], name="joint"))
@@ -188,7 +209,7 @@ def require_joints(names: Container[str], robot: Robot, path: str, client: str) 
 
 
 class Pinocchio:
-    """Torques by ``pinocchio.rnea``, the model's damping, friction and armature added."""
+    """Torques by ``pinocchio.rnea``, which has armature; damping and friction are added."""
 
     def __init__(self, path: str, robot: Robot, held: Mapping[str, float]) -> None:
         try:
@@ -225,9 +246,6 @@ class Pinocchio:
         """Torques of the robot's joints, shape (N, dof)."""
         model, rows = self.model, self.rows
         out = np.empty_like(q)
-        # Armature is added below, as friction is, whether or not rnea knows it.
-        rigid = model.armature.copy()
-        model.armature = np.zeros(model.nv)
         for k in range(len(q)):
             place = self.q0.copy()
             velocity, acceleration = np.zeros(model.nv), np.zeros(model.nv)
@@ -235,12 +253,8 @@ class Pinocchio:
                 self._set_position(place, name, float(value))
             velocity[rows], acceleration[rows] = dq[k], ddq[k]
             out[k] = self.pin.rnea(model, self.data, place, velocity, acceleration)[rows]
-        model.armature = rigid
-        # The name of dry friction in newer versions.
-        dry = getattr(model, "upperDryFrictionLimit", None)
-        friction = model.friction if dry is None else dry
-        out += model.damping[rows] * dq + friction[rows] * np.sign(dq) + rigid[rows] * ddq
-        return out
+        friction = model.upperDryFrictionLimit[rows] * np.sign(dq)
+        return np.asarray(out + model.damping[rows] * dq + friction)
 
 
 class MuJoCo:

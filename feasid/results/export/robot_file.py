@@ -41,7 +41,7 @@ from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import mass_matrix
 from feasid.robot.formats.description import Extras
 from feasid.robot.formats.load import load_robot
-from feasid.robot.formats.programs import programs_of, unread_symbols
+from feasid.robot.formats.programs import programs_of, unread_symbols, unread_terms
 from feasid.robot.formats.registry import FORMATS
 from feasid.robot.formats.terms import sum_drives
 from feasid.robot.formats.write import (
@@ -148,13 +148,11 @@ def write_fit(
     written = write(part, path, overwrite=overwrite, complete=reference, extras=extras, for_=for_)
     advice = _armature_advice(robot, postures)
     lines = missing_lines(rigid, lost, advice)
-    for program in programs_of(form, for_):
-        values = zip(part.parameter_names, part.values, strict=True)
-        symbols = unread_symbols(program, form)
-        unread = [".".join(name) for name, value in values if value and name[1] in symbols]
+    for program in programs_of(part, form, for_):
+        unread = [".".join(name) for name in unread_terms(part, program, form)]
         lines += missing_lines(part, unread, advice, f"{FOR}{program.title}: ")
         parts = written.unread[program.title].split("; ") if for_ else ()
-        others = [x for x in parts if x and not any(f"({k})" in x for k in symbols)]
+        others = [x for x in parts if x and not any(f"({symbol})" in x for symbol in TERMS)]
         lines += (f"{FOR}{program.title}: {'; '.join(others)}",) if others else ()
     lines += (written.left_out,) if written.left_out and not for_ else ()
     if any(drive.spring_range for drive in fitted.drives):
@@ -230,9 +228,9 @@ def _file_errors(
             read = values + _subtracted_offsets(model.robot, offsets, path)
             columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ read)
         else:
-            rows = ClientRows.from_logs(model, reread, recordings)
             # Of clients that read the file alone, and of clients that add the drive inertia.
             alone = joint_values(reread, reread.values)
+            rows = ClientRows.from_logs(model, reread, alone["fc"], recordings)
             alone["fo"] = joint_values(robot, _subtracted_offsets(robot, offsets, path))["fo"]
             armature = joint_values(robot, robot.values)["Ia"]
             out = {f"file, {law}{where}": rows.errors(alone, law) for law in LAWS}
@@ -240,10 +238,14 @@ def _file_errors(
                 beside = alone | {"Ia": armature}
                 out |= {f"with actuators, {law}{where}": rows.errors(beside, law) for law in LAWS}
             form = format_of(robot, path)
-            for program in programs_of(form, for_):
+            for program in programs_of(robot, form, for_):
                 unread = unread_symbols(program, form)
                 if unread or for_:
                     terms = alone | dict.fromkeys(unread, np.zeros(len(armature)))
+                    if program.joints_alone:  # forces and servos of MJCF are actuators
+                        sensors = {x.joint: x.value for x in offsets if x.origin == "sensor"}
+                        terms["fo"] = np.array([sensors.get(j, 0.0) for j in robot.joints])
+                        terms["fv"] = terms["fv"] - joint_values(robot, damping)["fv"]
                     law = "MuJoCo's law" if program.title == "MuJoCo" else "hard sign"
                     out[f"file in {program.title}{where}"] = rows.errors(terms, law)
             columns |= out
@@ -289,8 +291,9 @@ def missing_lines(
         name = f"{program}{TERMS[kind].name if kind in TERMS else 'custom terms'} ({kind})"
         friction = not program and kind in TERMS and TERMS[kind].varies_with == "dq"
         term, advice = name, STANDS_FOR if friction else "a client has to add it"
-        if kind in MISSING_TERMS and not program:
-            term, advice = MISSING_TERMS[kind]
+        if kind in MISSING_TERMS and (not program or kind == "shared"):
+            term = program + MISSING_TERMS[kind][0]
+            advice = "a client has to add them" if program else MISSING_TERMS[kind][1]
         advice = armature if kind == "Ia" else advice
         more = len(names) - MAX_LISTED_JOINTS
         listed = names[:MAX_LISTED_JOINTS] + ([f"{more} more"] if more > 0 else [])

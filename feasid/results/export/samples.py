@@ -90,12 +90,12 @@ class Samples(Sequence[Robot]):
             f"{self.acceptance:.2f}"
         )
 
-    def _held(self, place: int) -> Array:
+    def _held(self, place: int, shared: bool) -> Array:
         """Parameters with viscous and Coulomb friction in place of laws that simulators lack."""
         one = self[place]
         if self.residual is None:
             return one.values
-        return friction_as_files_hold(one, self.residual, bool(one.elastic))
+        return friction_as_files_hold(one, self.residual, shared)
 
     def write(
         self, folder: str | Path, pattern: str = "robot_{:03}.xml", *, overwrite: bool = False
@@ -144,10 +144,11 @@ class Samples(Sequence[Robot]):
         for path in paths:
             check_writable(path, overwrite=overwrite)
         for k, path in enumerate(paths):
-            robot = self.robot.with_values(self._held(k))
+            form = format_of(self.robot, path)
+            robot = self.robot.with_values(self._held(k, form.holds_shared))
             servos = servos_to_write(robot, self.servos[k] if self.servos else None, path)
             robot = robot.with_values(robot.values - servo_damping(robot, servos))
-            part = representable_part(robot, format_of(robot, path))
+            part = representable_part(robot, form)
             write(part, path, overwrite=overwrite, extras=Extras(servos=servos))
         return [str(path) for path in paths]
 
@@ -181,7 +182,8 @@ class Samples(Sequence[Robot]):
         # A quaternion turns into right-handed axes only; SciPy has its real part last.
         axes[..., 0] *= np.sign(np.linalg.det(axes))[..., None]
         quaternion = Rotation.from_matrix(axes.reshape(-1, 3, 3)).as_quat()[:, [3, 0, 1, 2]]
-        terms = [joint_values(self.robot, self._held(k)) for k in range(len(self))]
+        shared = bool(self.robot.elastic)  # tables of joints have no other drives along several
+        terms = [joint_values(self.robot, self._held(k, shared)) for k in range(len(self))]
         fields = {"dof_armature": "Ia", "dof_damping": "fv", "dof_frictionloss": "fc"}
         servos = {"kp": [s.kp for s in self.servos], "delay": [s.delay for s in self.servos]}
         return {

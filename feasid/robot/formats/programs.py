@@ -34,6 +34,7 @@ class TargetProgram:
     free_joints: bool = True  #: Joints of URDF that follow others, move by themselves there.
     floats: bool = True  #: A URDF's joint of type floating floats.
     usual: bool = True  #: It is named without being asked for.
+    joints_alone: bool = False  #: Of MJCF it reads bodies and joints, not tendons and actuators.
 
 
 PROGRAMS: Mapping[str, TargetProgram] = {
@@ -57,7 +58,9 @@ PROGRAMS: Mapping[str, TargetProgram] = {
         least=1e-15,
     ),
     "isaac": TargetProgram("Isaac Sim", {"usd": "Ia fv fc"}, free_joints=False),
-    "pinocchio": TargetProgram("Pinocchio", {"urdf": "fv fc"}),
+    "pinocchio": TargetProgram(
+        "Pinocchio", {"urdf": "fv fc", "mjcf": "Ia fv fc"}, joints_alone=True
+    ),
     "bullet": TargetProgram("Bullet", {"urdf": "fv"}, floats=False, usual=False),
 }
 
@@ -73,13 +76,17 @@ def find_program(name: str) -> TargetProgram:
     return PROGRAMS[name]
 
 
-def programs_of(form: Format, name: str | None = None) -> list[TargetProgram]:
+def programs_of(robot: Robot, form: Format, name: str | None = None) -> list[TargetProgram]:
     """The program that is asked for, else those whose usual format this is.
+
+    Of a robot that moves several joints by one drive, also those that do not read it in the file.
 
     Raises InputError: the program does not read the format; names those that it reads.
     """
     if name is None:
-        return [p for p in PROGRAMS.values() if p.usual and next(iter(p.reads)) == form.name]
+        shared = form.holds_shared and any(len(drive.coupling) > 1 for drive in robot.drives)
+        usual = (p for p in PROGRAMS.values() if p.usual and next(iter(p.reads)) == form.name)
+        return [*usual, *(p for p in PROGRAMS.values() if shared and p.joints_alone)]
     program = find_program(name)
     if form.name not in program.reads:
         known = " and ".join(x.upper() for x in program.reads)
@@ -91,8 +98,21 @@ def programs_of(form: Format, name: str | None = None) -> list[TargetProgram]:
 
 
 def unread_symbols(program: TargetProgram, form: Format) -> list[str]:
-    """Joint terms that the format holds and a program does not read."""
-    return [x for x in form.holds if x not in program.reads[form.name].split()]
+    """Joint terms that the format holds and a program does not read.
+
+    "shared" stands for all terms of drives along several joints.
+    """
+    symbols = [x for x in form.holds if x not in program.reads[form.name].split()]
+    return [*symbols, "shared"] if form.holds_shared and program.joints_alone else symbols
+
+
+def unread_terms(robot: Robot, program: TargetProgram, form: Format) -> Iterator[tuple[str, str]]:
+    """Names of a robot's terms, if not zero, that the format holds and a program does not read."""
+    symbols = unread_symbols(program, form)
+    shared = {d.name for d in robot.drives if "shared" in symbols and len(d.coupling) > 1}
+    for (part, symbol), value in zip(robot.parameter_names, robot.values, strict=True):
+        if value and not np.isnan(value) and (symbol in symbols or part in shared):
+            yield part, symbol
 
 
 def unread_parts(
@@ -110,11 +130,13 @@ def unread_parts(
             yield LeftOut(f"moving link without mass, which is {program.massless}", body.name)
         elif ten is not None and np.linalg.eigvalsh(to_mass_com_inertia(ten)[2])[0] < program.least:
             yield LeftOut(f"moving link without inertia, which is {program.massless}", body.name)
+    alone = form.name == "mjcf" and program.joints_alone
     if form.name == "urdf":
         for body in robot.bodies if not program.floats else ():
             if body.floats:
                 yield LeftOut("joint that floats, which is held", body.joint)
-        for coupling in robot.couplings if program.free_joints else ():
-            yield LeftOut("joint that follows another, which moves by itself", coupling.joint)
-    if not (form.holds_gravity or np.array_equal(robot.gravity, GRAVITY)):
+    free = program.free_joints and (form.name == "urdf" or alone)
+    for coupling in robot.couplings if free else ():
+        yield LeftOut("joint that follows another, which moves by itself", coupling.joint)
+    if not ((form.holds_gravity and not alone) or np.array_equal(robot.gravity, GRAVITY)):
         yield LeftOut("gravity", ", ".join(f"{x:g}" for x in robot.gravity))

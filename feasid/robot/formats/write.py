@@ -16,7 +16,7 @@ from feasid.core.files import check_writable, write_together
 from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.formats import sidecar as sidecars
 from feasid.robot.formats.description import NO_EXTRAS, Description, Extras, Format
-from feasid.robot.formats.programs import programs_of, unread_parts, unread_symbols
+from feasid.robot.formats.programs import programs_of, unread_parts, unread_terms
 from feasid.robot.formats.registry import format_of_path, read_description, reread_description
 from feasid.robot.formats.rewrite import generate_file, patch_source
 from feasid.robot.formats.terms import LeftOut, count_by_kind
@@ -102,7 +102,7 @@ def write(
         The file exists, cannot be written, or does not read back as the robot. No file is written.
     """
     target, form, described = Path(path), format_of(robot, path), robot
-    programs = programs_of(form, for_)
+    programs = programs_of(robot, form, for_)
     robot = _with_frames_of_format(robot.without_torque_sensors(), form)
     complete = complete and _with_frames_of_format(complete.without_torque_sensors(), form)
     beside = sidecars.sidecar_path(target)
@@ -151,10 +151,11 @@ def write(
     for program in programs:
         terms = [
             LeftOut(f"{TERMS[symbol].name} ({symbol})", part)
-            for (part, symbol), value in zip(robot.parameter_names, robot.values, strict=True)
-            if value and not np.isnan(value) and symbol in unread_symbols(program, form)
+            for part, symbol in unread_terms(robot, program, form)
         ]
-        things = [*terms, *unread_parts(robot, program, form, new), *parts]
+        alone = {**extras.forces, **extras.servos} if program.joints_alone else {}
+        actuators = [LeftOut("actuator of a joint", joint) for joint in alone]
+        things = [*terms, *actuators, *unread_parts(robot, program, form, new), *parts]
         unread[program.title] = count_by_kind(things)
     return Written(str(target), form.name, sidecar, lost_terms, count_by_kind(parts), unread)
 
