@@ -96,7 +96,7 @@ def reweight(
     if len(blocks) < FEWEST:
         most = sum(b.end - b.start for b in blocks) / (FEWEST + 1)
         raise InputError(
-            f"robust weights need at least {FEWEST} blocks, the log has {len(blocks)}: give "
+            f"the log has {len(blocks)} blocks, robust weights need at least {FEWEST}: give "
             f"block={np.floor(100 * most) / 100:.2f} or less"
         )
     samples = np.array([block.reduced.rows for block in blocks])[:, None]
