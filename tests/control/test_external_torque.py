@@ -122,8 +122,9 @@ def test_the_written_code_is_the_step_that_runs(fit, tmp_path):
 
 
 def alarms(observer, run, share=1.0):
-    """How often some joint begins to be beyond a share of its threshold."""
-    found = [observer.update(*row) for row in zip(run.t, run.q, run.dq, run.tau, strict=True)]
+    """How often some joint begins to be beyond a share of its threshold, by a robot's samples."""
+    q, dq = (run.q, run.dq) if run.live is None else run.live  # the noise counts in thresholds
+    found = [observer.update(*row) for row in zip(run.t, q, dq, run.tau, strict=True)]
     beyond = np.array([np.abs(f.torque) > share * f.threshold for f in found])
     return int(np.sum(beyond[1:] & ~beyond[:-1]))
 
