@@ -115,16 +115,16 @@ class Noise:
             wide[:, [*support, size, size + 1]] = part
             parts.append(wide)
         r = triangularise(np.vstack(parts))
-        unforced = [part for part in parts if not part[:, size:].any()]
+        unforced = [wide for wide in parts if not wide[:, size:].any()]
         if unforced:
             # Zero is right for any multiple of a model, and what errors of encoders and stiction
             # leave is the smaller the lighter the bodies are: rows of a passive joint without
             # their part along this residual hold ratios of parameters, and do not shrink them.
             beta = least_squares(r[:size, :size], r[:size, size])[0]
-            for part in unforced:
-                unit = part[:, :size] @ beta
+            for wide in unforced:
+                unit = wide[:, :size] @ beta
                 unit /= max(float(np.linalg.norm(unit)), TINY)
-                part -= np.outer(unit, unit @ part)
+                wide -= np.outer(unit, unit @ wide)
             r = triangularise(np.vstack(parts))
         # A triangle is unique but for signs of its rows: libraries choose them differently.
         r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
