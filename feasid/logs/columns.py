@@ -120,7 +120,7 @@ def find_columns(
     layout: dict[str, tuple[Any, ...]] = {}
     for kind, prefix in prefixes.items():
         required = kind == "q" or (kind == "tau" and bool(torque))
-        layout[kind] = _columns_of_kind(df, prefix, names, matches[kind], required, unused)
+        layout[kind] = _columns_of_kind(df, prefix, robot, matches[kind], required, unused)
     several = [body.joint for body in robot.bodies if body.dof > 1]
     if several and not layout["dq"]:
         raise LogError(
@@ -191,6 +191,17 @@ MOTOR_KINDS = {"theta": "q", "dtheta": "dq", "ddtheta": "ddq", "tau": "tau",
 motor's own coordinate; a joint's temperature is that of its motor, too."""
 
 SENSOR = "sensor"  #: Kind of the columns of torques behind the gears of elastic joints.
+
+
+def usual_name(robot: Robot, kind: str, coordinate: str) -> str:
+    """A coordinate's column as a log calls it: ``theta_<joint>`` of the motor of an elastic one."""
+    for joint, motor in robot.elastic.items():
+        if coordinate == robot.sensors.get(joint):
+            return f"{SENSOR}_{joint}"
+        if coordinate == motor:
+            kinds = (k for k, of_motor in MOTOR_KINDS.items() if of_motor == kind)
+            return f"{next(kinds, kind)}_{joint}"
+    return f"{kind}_{coordinate}"
 
 
 def check_column_mapping(
@@ -399,13 +410,14 @@ def _plausible_columns(key: str, columns: Iterable[Any], names: Sequence[str]) -
 def _columns_of_kind(
     df: pd.DataFrame,
     kind: str,
-    names: Sequence[str],
+    robot: Robot,
     columns: Sequence[Any | None],
     required: bool,
     unused: Sequence[Any],
 ) -> tuple[Any, ...]:
     """All columns of a kind, or none if it may be absent and is so for every joint."""
-    missing = [f"{kind}_{n}" for n, c in zip(names, columns, strict=True) if c is None]
+    names = robot.coordinates
+    missing = [usual_name(robot, kind, n) for n, c in zip(names, columns, strict=True) if c is None]
     if not missing:
         return tuple(columns)
     if not required and (kind in ("tau", si.COMMAND) or len(missing) == len(columns)):
@@ -413,9 +425,7 @@ def _columns_of_kind(
     patterns = {k: v for k, v in suggest_columns(df, names).items() if k == kind}
     nearest = nearest_columns(missing, unused, names)
     hint = f" (did you mean {nearest[missing[0]]!r}?)" if missing[0] in nearest else ""
-    why = (
-        "" if required else f", while other joints have one (drop {kind}_... to derive it for all)"
-    )
+    why = "" if required else ", while others have one (drop those to derive it for all)"
     measured = [n for n, c in zip(names, columns, strict=True) if c not in (None, UNMEASURED)]
     if patterns or nearest or (unused and kind not in WAYS):
         listed = ", ".join(f"{k!r}: {repr(nearest[k]) if k in nearest else '...'}" for k in missing)

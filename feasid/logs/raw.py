@@ -179,7 +179,7 @@ def read_raw(
         text = f"topic {topic!r} has no effect: this log is no bag"
         notes_of_file.append(Note(text, "topic", topic=topic))
     layout = naming.find_columns(df, robot, columns, torque, effort)
-    _check_units(layout, as_notes(notes_of_file), units, effort)
+    _check_units(layout, robot, as_notes(notes_of_file), units, effort)
     df = df.copy(deep=False)
     df.attrs = {}  # pandas copies them, robot and all, with every column that is read
     t, notes = read_time(df, layout.time, rate, units, layout.units.get(layout.time, ""))
@@ -403,12 +403,23 @@ TICKS = ("tick", "ticks", "count", "counts", "cnt", "inc", "increments", "pulses
 
 
 def _check_units(
-    layout: naming.ColumnLayout, said: Iterable[Note], units: Mapping[str, Any], effort: str
+    layout: naming.ColumnLayout,
+    robot: Robot,
+    said: Iterable[Note],
+    units: Mapping[str, Any],
+    effort: str,
 ) -> None:
     """A unit that the log states must be known, fit the quantity, and not be passed over."""
     kinds = (*si.KINDS, si.COMMAND, si.TEMPERATURE)
     known = [*si.UNITS, *(f"{kind}_{name}" for kind in kinds for name in layout.coordinates)]
-    for key in units:
+    ends = (*robot.elastic.values(), *robot.sensors.values())
+    of_springs = {naming.usual_name(robot, k, n): f"{k}_{n}" for k in si.KINDS for n in ends}
+    for key, unit in units.items():
+        if key in of_springs:
+            raise LogError(
+                f"units has the key {key!r}, a column of the motor or the torque sensor of an "
+                f"elastic joint: say units={{{of_springs[key]!r}: {unit!r}}}"
+            )
         if key not in known:
             raise LogError(
                 f"units has the key {key!r}{did_you_mean(key, known)}: one of {[*si.UNITS]}, or "

@@ -178,6 +178,32 @@ def test_a_sensor_is_left_out_of_what_moves(sensors, tmp_path):
     assert "tau_j1_sensor" in fit.predict(other)
 
 
+def test_a_log_without_a_sensor_names_the_column_and_a_way_that_works(sensors):
+    _, robot, log, other, fit = sensors
+    some, elastic = other.drop(columns="sensor_j1"), {"elastic": robot.joints}
+    with pytest.raises(LogError, match="no torque column 'sensor_j1'.*fit without") as refusal:
+        fit.errors(some)
+    assert refusal.value.joint == "j1"
+    with pytest.raises(LogError, match="b: the log has no column sensor_j1.*fit all without"):
+        feasid.fit_fleet({"a": log, "b": some}, robot, **elastic)
+    way = {"measured": ["j2_sensor", "j1_motor", "j2_motor"]}
+    again = feasid.fit([log, some], robot, **elastic, **way)
+    assert again.robot.sensors == {"j2": "j2_sensor"}
+    assert again.errors(some)["all"] < 0.02
+    assert len(feasid.fit_fleet({"a": log, "b": some}, robot, **elastic, **way).fits) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "column"),
+    [("tau_j1_motor", "tau_j1"), ("q_j1_motor", "theta_j1"), ("tau_j1_sensor", "sensor_j1")],
+)
+def test_a_unit_of_a_motor_or_sensor_is_stated_by_its_coordinate(sensors, key, column):
+    """The column's own name had been passed over, and a motor had an inertia of 1164 kg m^2."""
+    _, robot, log, *_ = sensors
+    with pytest.raises(LogError, match=f"say units={{'{key}': 'rad'}}"):
+        feasid.fit(log, robot, elastic=robot.joints, units={column: "rad"})
+
+
 def test_one_encoder_and_a_sensor_have_two_ways(sensors):
     arm, robot, log, other, _ = sensors
     k, J = arm.terms["k"], arm.terms["J"]

@@ -17,7 +17,7 @@ from feasid.core.arguments import checked, checked_methods
 from feasid.core.charts import BLUE, GREY, PALETTE, RED, Chart, Panel, Series
 from feasid.core.codec import TRANSIENT, kinds
 from feasid.core.display import Display, Displayed, Measure, plain
-from feasid.core.errors import InputError, NotEnoughDataError, OutputError, name_input
+from feasid.core.errors import InputError, LogError, NotEnoughDataError, OutputError, name_input
 from feasid.core.figures import draw
 from feasid.core.files import document_output
 from feasid.core.notes import Note
@@ -230,6 +230,17 @@ def fit_fleet(
         settings["friction_per_kelvin"] = {**law, **(options.get("friction_per_kelvin") or {})}
         alone = _fit_each(robots, described, settings)
     best = max(alone.values(), key=_information)
+    sensed = {joint for one in alone.values() for joint in one.description.sensors}
+    torques = [one.base.experiment.measured_joints or one.robot.joints for one in alone.values()]
+    common = [j for j in torques[0] if all(j in others for others in torques)]
+    for name, one in alone.items():
+        for joint in sorted(sensed.difference(one.description.sensors)):
+            raise LogError(
+                f"{name}: the log has no column sensor_{joint}, and those of other robots do: add "
+                f"it, or fit all without it: measured={common}",
+                column=f"sensor_{joint}",
+                joint=joint,
+            )
     alike = {name: _as_alike(one, best) for name, one in alone.items()}
     # One robot's base may be tilted and its zeros off, which the type's are not. Motors of elastic
     # joints, which the options add, come before other bodies.

@@ -222,7 +222,8 @@ def find_measured_joints(
     """
     measured: Sequence[str] | None = options.get("measured")
     if measured is not None:  # torques that are zero are known
-        return (*measured, *(j for j in robot.passive if j not in measured)), []
+        every = (*measured, *(j for j in robot.passive if j not in measured))
+        return (None if {*every} == {*robot.joints} else every), []
     for log in sources:
         if isinstance(log, Reduced):
             there = measured_rows(log)
@@ -248,9 +249,11 @@ def robot_of_logs(
     options: Mapping[str, Any],
 ) -> Robot:
     """The robot that the caller names, or that travels with the data, with the motors of the
-    options and the torque sensors behind springs that the first log has.
+    options and the torque sensors behind springs that the first log has, or, of these, those that
+    are `measured`.
     """
     described, log = with_drive_options(resolve_robot(data, robot), options), sources[0]
+    measured = options.get("measured")
     if not described.elastic or described.sensors or options.get("command"):
         return described
     if isinstance(log, Reduced):
@@ -258,7 +261,8 @@ def robot_of_logs(
     with suppress(FeasidError):  # reported when its turn comes
         df = head_of(log, described, options.get("topic"))
         mapping = check_column_mapping(df, described, options.get("columns") or {})
-        sensed = [j for j in described.elastic if f"tau_{j}_sensor" in mapping]
+        named = [j for j in described.elastic if measured is None or f"{j}_sensor" in measured]
+        sensed = [j for j in named if f"tau_{j}_sensor" in mapping]
         return described.with_torque_sensors(sensed)
     return described
 
