@@ -157,10 +157,11 @@ class FittedModel:
         """The solution with its verification."""
         return self.estimate.solution
 
-    @property
+    @cached_property
+    @one_thread()
     def optimum(self) -> FeasibleFit:
         """The optimum of feasible least squares, before `slack` or a prior."""
-        return self.estimate.optimum
+        return self.estimate.optimum or self.estimator.least_squares(self.triangle)
 
     @property
     def triangle(self) -> tuple[Array, Array, float]:
@@ -538,7 +539,7 @@ class FittedModel:
         from feasid.identification.uncertainty.ranges import ResidualRegion
 
         sets = self.feasible, self.plausible_set
-        equations, deviation = self.optimum.problem, self.estimate.row_deviation
+        equations, deviation = self.solution.problem, self.estimate.row_deviation
         return ResidualRegion(self.base, equations, deviation, *sets, self.best_fitting.delta)
 
     @cached_property

@@ -343,7 +343,7 @@ class Fit(Displayed, FittedModel):
         """
         from feasid.results.export.file_terms import Actuators, friction_as_files_hold
 
-        delta = friction_as_files_hold(self.robot, self.residual, bool(self.robot.elastic))
+        delta = friction_as_files_hold(self.robot, self.solution.problem, bool(self.robot.elastic))
         robot = self.robot.with_values(delta).without_torque_sensors()
         return Actuators.of_robot(robot, robot.values)
 

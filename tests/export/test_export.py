@@ -208,7 +208,7 @@ def test_viscous_and_coulomb_friction_stand_for_other_laws(arm, tmp_path):
     seen = load_robot(tmp_path / "out.xml", sidecar=False)
     for a, b in zip(seen.bodies, fit.robot.bodies, strict=True):
         np.testing.assert_allclose(a.inertial, b.inertial, rtol=1e-9, atol=1e-12)
-    held = friction_as_files_hold(fit.robot, fit.residual, shared=True)
+    held = friction_as_files_hold(fit.robot, fit.solution.problem, shared=True)
     near, bare = fit.errors_of(fit.reduced, fit.base.K @ held), fit.robot.values.copy()
     for k in range(3):
         columns = fit.robot.drive_columns(k)

@@ -122,7 +122,7 @@ def test_joint_terms_in_the_file_are_those_of_the_fit(written):
         theirs = {next(iter(d.coupling)): d for d in seen.drives if len(d.coupling) == 1}
         plain = fit.robot.with_values(fit_without_added_springs(fit))
         wanted = fit.robot.with_values(
-            friction_as_files_hold(plain, fit.residual, shared=path == mjcf)
+            friction_as_files_hold(plain, fit.solution.problem, shared=path == mjcf)
         )
         for drive in wanted.drives:
             if len(drive.coupling) > 1:

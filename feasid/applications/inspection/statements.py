@@ -29,7 +29,7 @@ def statements_of_log(
 ) -> Iterator[HeldStatement]:
     """The fit of a log: its model is feasible, and no feasible model fits much better."""
     fitted = fit(log, robot, **options)
-    problem = fitted.optimum.problem
+    problem = fitted.solution.problem
     base, K = problem.base, np.asarray(problem.base.K, dtype=np.float64)
     question = Question.from_doubles(base.robot, problem.feasible, K, None, problem.margin or 0.0)
     data = ExactData.from_doubles(problem.R, problem.rho, fitted.triangle[2])

@@ -30,7 +30,6 @@ class Estimate:
     """Parameters and how sure they are; n standard parameters, nb base parameters."""
 
     solution: FeasibleFit  #: verified in exact arithmetic; negligible joint terms are zero
-    optimum: FeasibleFit  #: constrained least squares without a prior, with its proof
     delta: Array  #: the minimiser itself, strictly feasible, (n,)
     gap: float  #: bound of how far the objective is above its minimum; NaN without a prior
     triangle: Triangle  #: weighted equations that were solved
@@ -50,6 +49,8 @@ class Estimate:
     near: Array | None = None  #: a model that similar minima are sought from, (n,)
     inconsistent: tuple[str, ...] = ()  #: bodies whose description the log contradicts
     notes: tuple[Note, ...] = ()
+    #: constrained least squares, where it was solved: `FittedModel.optimum` solves it on request
+    optimum: FeasibleFit | None = None
 
     def value_and_deviation(self, column: int) -> tuple[float, float]:
         """One standard parameter, of a fit with a prior."""

@@ -196,15 +196,13 @@ class Estimator:
         triangle = noise.whitened_triangle(equations)
         weight, evidence_weight, evidence = self._prior_weight(minimiser, triangle)
         minimum = replace(minimiser, weight=weight).minimum(*triangle[:2])
-        optimum = self._least_squares(triangle)
         minimum, test = select_bounds(self.bounds, problem, triangle, weight, minimum, self.solver)
         # Rows count by the correlation that is seen; what it misses would make deviations small.
         filtered = noise.as_filtered(equations).whitened_triangle(equations)
         covariance = problem.covariance(filtered, minimum.delta, weight, evidence_weight)
         factors = self.weights if isinstance(self.weights, np.ndarray) else noise.quick**-0.5
         return Estimate(
-            verify_minimum(optimum, minimum, problem),
-            optimum,
+            verify_minimum(minimum, problem, self._least_squares_problem(triangle)),
             minimum.delta,
             minimum.gap,
             triangle,
@@ -268,7 +266,7 @@ class Estimator:
         """Base parameters for weights that depend on residuals, without a prior."""
         if isinstance(self.weights, str):
             return estimate_noise(equations, correlated=False)[1]
-        return self.base.K @ self._least_squares(equations.triangle(self.weights)).delta
+        return self.base.K @ self.least_squares(equations.triangle(self.weights)).delta
 
     def cross_validate(self, reduced: Reduced, noise: Noise | None = None) -> CrossValidation:
         """For every fold the model of the other folds, with all decisions.
@@ -280,7 +278,7 @@ class Estimator:
 
         def solve_fold(triangle: Triangle) -> Array:
             if minimiser is None:
-                optimum = self._least_squares(triangle)
+                optimum = self.least_squares(triangle)
                 return least_squares.regularise(optimum, triangle[2], self.slack).delta
             # Parts are sought from the whole, so that results do not depend on their order.
             if minimiser.near is None:
@@ -312,10 +310,13 @@ class Estimator:
 
     # -- steps of a fit ------------------------------------------------------------------------
 
-    def _least_squares(self, triangle: Triangle) -> least_squares.FeasibleFit:
-        """The optimum of feasible least squares."""
+    def _least_squares_problem(self, triangle: Triangle) -> least_squares.LeastSquares:
         base, r, rho = least_squares.with_weighed(self.base, *triangle[:2], self.weighed)
-        return least_squares.feasible_least_squares(r, rho, base, self.feasible, solver=self.solver)
+        return least_squares.LeastSquares.from_data(r, rho, base, self.feasible)
+
+    def least_squares(self, triangle: Triangle) -> least_squares.FeasibleFit:
+        """The optimum of feasible least squares."""
+        return self._least_squares_problem(triangle).solve(self.solver)
 
     def _estimate_noise(self, equations: Reduced, minimiser: Minimiser) -> Noise:
         """The noise of the log, or one with the caller's weights of joints."""
@@ -370,13 +371,13 @@ class Estimator:
             triangle = equations.triangle(factors)
             if isinstance(self.weights, str):
                 # Equal weights first: a joint's residual is not known before anything was fitted.
-                beta = self._least_squares(triangle).beta
+                beta = self.least_squares(triangle).beta
                 rms = equations.residuals(beta) / np.sqrt(equations.rows)
                 factors = 1.0 / _floor_deviations(rms, equations)
                 triangle = equations.triangle(factors)
                 text = "joints are weighted by the inverse of their residuals (WLS)"
                 notes.append(Note(text, "wls"))
-        optimum = self._least_squares(triangle)
+        optimum = self.least_squares(triangle)
         r, rho, residual = triangle
         solution = least_squares.regularise(optimum, residual, self.slack)
         measured = measured_rows(equations)
@@ -386,7 +387,6 @@ class Estimator:
             total = np.sqrt(max(rows - len(rho), 0))  # whitened: effective rows of unit variance
         return Estimate(
             solution,
-            optimum,
             solution.delta,
             np.nan,  # the residual's gap is proved on request, `FeasibleFit.gap`
             triangle,
@@ -395,13 +395,14 @@ class Estimator:
             np.diag(standard_deviations(r, total, rows) ** 2),
             total / np.sqrt(max(rows - len(rho), 1)),
             notes=tuple(notes),
+            optimum=optimum,
         )
 
 
 def verify_minimum(
-    optimum: least_squares.FeasibleFit, minimum: Minimum, problem: EstimationProblem
+    minimum: Minimum, problem: EstimationProblem, equations: least_squares.LeastSquares
 ) -> least_squares.FeasibleFit:
-    """A minimum as the answer in place of the optimum of the same equations, verified exactly.
+    """A minimum as the answer in place of the optimum of these equations, verified exactly.
 
     Raises SolverError: when it breaks a constraint.
     """
@@ -411,7 +412,7 @@ def verify_minimum(
     delta = problem.expand(problem.reduce(np.where(np.isfinite(problem.sizes) & small, 0.0, delta)))
     if broken := problem.feasible.violations(delta):
         raise solve.solver_error(f"the answer violates {', '.join(broken)} in exact arithmetic", ())
-    return least_squares.FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)
+    return least_squares.FeasibleFit(equations, delta, minimum.delta, ())
 
 
 def _inconsistent_bodies(

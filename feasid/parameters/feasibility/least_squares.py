@@ -85,6 +85,14 @@ class LeastSquares:
     #: Absolute in SI numbers, as the caller asked; None for none but our own.
     margin: float | None = None
 
+    @classmethod
+    def from_data(
+        cls, R: Array, rho: Array, base: BaseMap, feasible: FeasibleSet, margin: float | None = None
+    ) -> LeastSquares:
+        """The problem in the units of its bodies and its data."""
+        units = problem_units(base.robot, feasible, R @ base.K, rho, torques=True)
+        return cls(R, rho, base, feasible, units, margin)
+
     @cached_property
     def A(self) -> Array:  # noqa: N802
         """R K: the rows over the standard parameters, shape (rows, n)."""
@@ -109,6 +117,19 @@ class LeastSquares:
         p = problems.unknowns(elimination.inside, elimination.units(self.units))
         b = target - rows @ elimination.fixed
         return problems.feasible_least_squares(rows @ elimination.T, b, p, self.margin), elimination
+
+    def solve(
+        self,
+        solver: Any = None,
+        ridge: float = FRICTION_RIDGE,
+        prior: npt.ArrayLike | None = None,
+        prior_weight: float = 0.0,
+    ) -> FeasibleFit:
+        """The optimum, see `feasible_least_squares`."""
+        data = _least_squares_rows(self.A, self.rho, self.base.robot, ridge, prior, prior_weight)
+        known, generic = (self.feasible, self.units), self.generic_units_and_reference
+        result = closest(*data, *known, self.reference, self.margin, solver, generic=generic)
+        return FeasibleFit(self, result.delta, result.raw, result.attempts)
 
     def residual_norm(self, delta: Array) -> float:
         """``|R K delta - rho|``."""
@@ -204,8 +225,7 @@ class FeasibleFit:
     def residual_increase(self) -> float:
         """Relative increase of ``|R beta - rho|`` over the solver's own point.
 
-        For an optimum, the cost of making it strictly feasible; with slack or a prior, also their
-        cost.
+        For an optimum, the cost of making it strictly feasible; with slack, also its cost.
         """
         before = self.problem.residual_norm(self.raw)
         return max(0.0, self.problem.residual_norm(self.delta) / before - 1) if before > 0 else 0.0
@@ -296,13 +316,8 @@ def feasible_least_squares(
         )
     R = problems.require_data(R, (*np.shape(R)[:1], len(K)), "R")
     rho = problems.require_data(rho, np.shape(R)[:1], "rho")
-    A = R @ K
-    scale = problem_units(robot, feasible, A, rho, torques=True)
-    problem = LeastSquares(R, rho, base, feasible, scale, margin)
-    data = _least_squares_rows(A, rho, robot, friction_ridge, prior, prior_weight)
-    generic = problem.generic_units_and_reference
-    result = closest(*data, feasible, scale, problem.reference, margin, solver, generic=generic)
-    return FeasibleFit(problem, result.delta, result.raw, result.attempts)
+    problem = LeastSquares.from_data(R, rho, base, feasible, margin)
+    return problem.solve(solver, friction_ridge, prior, prior_weight)
 
 
 def _least_squares_rows(

@@ -38,7 +38,6 @@ from feasid.logs.servo import Servo
 from feasid.options.complete import select_options
 from feasid.options.tables import SetOptions
 from feasid.parameters.feasibility.constraints.sets import UserConstraints
-from feasid.parameters.feasibility.constraints.units import problem_units
 from feasid.parameters.feasibility.least_squares import FeasibleFit, LeastSquares, with_weighed
 from feasid.parameters.feasibility.proof.claim import Certificate
 from feasid.parameters.identifiability.base import BaseParameters, base_parameters
@@ -188,11 +187,9 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
     limits = select_options(SetOptions, record.options)
     limits["known"] = exact_values(limits.get("known"))
     every, r, rho = with_weighed(base, *record.triangle[:2], record.weighed)
-    units = problem_units(robot, feasible, r @ every.K, rho, torques=True)
-    problem = LeastSquares(r, rho, every, feasible, units)
+    problem = LeastSquares.from_data(r, rho, every, feasible)
     estimate = Estimate(
         FeasibleFit(problem, record.delta, record.raw, ()),
-        FeasibleFit(problem, record.optimum, record.raw, ()),
         record.minimiser,
         triangle=record.triangle,
         weights=record.joint_weights,
@@ -200,6 +197,7 @@ def read_fit(path: str, content: Mapping[str, bytes]) -> FittedModel:
         covariance=record.covariances[1],
         prediction_covariance=record.covariances[2],
         notes=record.estimate_notes,
+        optimum=FeasibleFit(problem, record.optimum, record.raw, ()),
         **_attributes(record, OF_ESTIMATE) | {k: float(record.numbers[k]) for k in NUMBERS},
     )
     prior = find_prior(record.prior), record.prior_weight

@@ -28,8 +28,8 @@ from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
     from feasid.identification.fitted import FittedModel
-    from feasid.identification.uncertainty.ranges import ResidualRegion
     from feasid.logs.servo import Servo
+    from feasid.parameters.feasibility.least_squares import LeastSquares
 
 
 ORIGINS = ("sensor", "joint")  #: Origins of an offset: the torque sensor, or a force on the joint.
@@ -56,7 +56,7 @@ def fit_without_added_springs(model: FittedModel) -> Array:
     return np.array([by_name.get(name, 0.0) for name in robot.parameter_names])
 
 
-def friction_as_files_hold(robot: Robot, equations: ResidualRegion, shared: bool) -> Array:
+def friction_as_files_hold(robot: Robot, equations: LeastSquares, shared: bool) -> Array:
     """Standard parameters with viscous and Coulomb friction in place of terms that files do not
     hold.
 
@@ -85,7 +85,7 @@ def friction_as_files_hold(robot: Robot, equations: ResidualRegion, shared: bool
         if symbol in ("fv", "fc")
     ]
     if free:
-        A = equations.equations.A
+        A = equations.A
         # Viscous and Coulomb friction is fitted anew, to all torques that the others leave.
         delta[free] = 0.0
         delta[free] = lsq_linear(A[:, free], A @ (fitted - delta), (0.0, np.inf), tol=1e-14).x

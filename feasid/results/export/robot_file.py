@@ -127,7 +127,9 @@ def write_fit(
     """Write the part of a model that a file may hold, and measure its errors as clients read it."""
     form, fitted = format_of(model.robot, path), model.robot
     rigid = fitted.with_values(fit_without_added_springs(model))
-    robot = fitted.with_values(friction_as_files_hold(rigid, model.residual, form.holds_shared))
+    robot = fitted.with_values(
+        friction_as_files_hold(rigid, model.solution.problem, form.holds_shared)
+    )
     postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
     lost = unrepresentable_terms(rigid, form)
     servo = None if model.servo is None else model.servo.servo

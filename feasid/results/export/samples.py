@@ -95,7 +95,7 @@ class Samples(Sequence[Robot]):
         one = self[place]
         if self.residual is None:
             return one.values
-        return friction_as_files_hold(one, self.residual, shared)
+        return friction_as_files_hold(one, self.residual.equations, shared)
 
     def write(
         self, folder: str | Path, pattern: str = "robot_{:03}.xml", *, overwrite: bool = False
