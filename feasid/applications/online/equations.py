@@ -275,7 +275,7 @@ class WindowedEquations:
             if first is None or second is None:
                 self._tree[at] = first if second is None else second
             else:
-                self._tree[at] = [stack_triangles(a, b) for a, b in zip(first, second, strict=True)]
+                self._tree[at] = [*map(stack_triangles, zip(first, second, strict=True))]
         self._next = (self._next + 1) % self.blocks
         self.filled = min(self.filled + 1, self.blocks)
 

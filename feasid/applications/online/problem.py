@@ -201,7 +201,7 @@ def row_deviations(triangles: Sequence[Array], count: float, correlation: float)
             sizes = np.linalg.norm(triangle, axis=0)
             ridge = RIDGE_SHARE * sizes + ROUNDING_SHARE * sizes.max(initial=0.0)
             ridge[-1] = 0.0
-            unexplained = abs(float(stack_triangles(triangle, np.diag(ridge))[-1, -1]))
+            unexplained = abs(float(stack_triangles([triangle, np.diag(ridge)])[-1, -1]))
             noise = unexplained / np.sqrt(degrees_of_freedom * correlation)
             out[j] = max(noise, MIN_NOISE_SHARE * torque) or 1.0
     return np.asarray(out * np.sqrt(correlation))

@@ -30,7 +30,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.identification.regression.folds import triangularise
+from feasid.identification.regression.folds import stack_triangles, triangularise
 from feasid.identification.regression.low_pass import WHITE_CORRELATION
 from feasid.identification.regression.triangle import Reduced
 
@@ -63,6 +63,8 @@ estimate has."""
 
 RANK_SHARE = 1e-10
 """Singular values of a column-scaled triangle below this share are directions that a log lacks."""
+
+MOST_STACKED = 4  #: Rows over columns from which those of a limb are made a triangle.
 
 TINY = 1e-300  #: Replaces zero in divisions.
 
@@ -110,11 +112,12 @@ class Noise:
             rows, counts, slowness = _slowness_classes(reduced, j, folds)
             scaled = rows / self.deviations(j, slowness)[:, None, None]
             # Joint by joint first: the stack of all classes at full width would be mostly zeros.
-            part = np.linalg.qr(scaled[counts > 0].reshape(-1, rows.shape[2]), mode="r")
+            scaled = scaled[counts > 0] if counts.any() else scaled
+            part = stack_triangles(scaled.reshape(-1, *2 * rows.shape[2:]))
             wide = np.zeros((len(part), size + 2))
             wide[:, [*support, size, size + 1]] = part
             parts.append(wide)
-        r = triangularise(np.vstack(parts))
+        r = _triangle_by_limbs(parts, reduced.supports)
         unforced = [wide for wide in parts if not wide[:, size:].any()]
         if unforced:
             # Zero is right for any multiple of a model, and what errors of encoders and stiction
@@ -125,10 +128,39 @@ class Noise:
                 unit = wide[:, :size] @ beta
                 unit /= max(float(np.linalg.norm(unit)), TINY)
                 wide -= np.outer(unit, unit @ wide)
-            r = triangularise(np.vstack(parts))
+            r = _triangle_by_limbs(parts, reduced.supports)
         # A triangle is unique but for signs of its rows: libraries choose them differently.
         r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
         return r
+
+
+def _triangle_by_limbs(parts: Sequence[Array], supports: Sequence[Sequence[int]]) -> Array:
+    """The triangle of all joints' rows (m, size), which have these columns and the last two.
+
+    Limbs share no column but these two: at full width most entries of a humanoid would be zeros.
+    """
+    limbs = list[tuple[set[int], list[Array]]]()
+    for support, part in sorted(zip(supports, parts, strict=True), key=lambda pair: len(pair[0])):
+        carried = [limb for limb in limbs if not limb[0].isdisjoint(support)]
+        limbs = [limb for limb in limbs if limb[0].isdisjoint(support)]
+        columns = {*support}.union(*(numbers for numbers, _ in carried))
+        rows = [part, *(x for _, stack in carried for x in stack)]
+        if sum(map(len, rows)) > MOST_STACKED * len(columns):
+            order = [*sorted(columns), -2, -1]
+            triangle = triangularise(np.vstack(rows)[:, order])
+            rows = [np.zeros((len(triangle), part.shape[1]))]
+            rows[0][:, order] = triangle
+        limbs.append((columns, rows))
+    if len(limbs) == 1:
+        return triangularise(np.vstack(limbs[0][1]))
+    out, ends = np.zeros((parts[0].shape[1],) * 2), list[Array]()
+    for columns, rows in limbs:
+        order = [*sorted(columns), -2, -1]
+        triangle = triangularise(np.vstack(rows)[:, order])
+        out[np.array(order)[:-2, None], order] = triangle[:-2]
+        ends.append(triangle[-2:, -2:])
+    out[-2:, -2:] = triangularise(np.vstack(ends))
+    return out
 
 
 def _slowness_classes(
@@ -141,8 +173,7 @@ def _slowness_classes(
     if reduced.strata:
         strata = reduced.strata[joint]
         return strata.by_slowness if folds is None else strata.select_folds(folds)
-    triangle = reduced.triangles[joint]
-    one = np.column_stack([triangle, np.zeros(len(triangle))])
+    one = np.pad(reduced.triangles[joint], (0, 1))
     return one[None], np.array([float(reduced.rows)]), np.zeros(1)
 
 

@@ -84,7 +84,9 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> tuple[Array,
     rigid, others = K @ inertials, np.setdiff1d(np.arange(robot.size), inertial)
     constants, spread = np.full(robot.dof, np.nan), np.full(robot.dof, np.nan)
     for j, r, rho in whitened_joint_equations(log):
-        columns = np.c_[r @ rigid, r @ K[:, others]]
+        support = list(log.supports[j])
+        r = r[:, support]
+        columns = np.c_[r @ rigid[support], r @ K[support][:, others]]
         size = np.linalg.norm(columns, axis=0)
         columns = columns[:, size > 0] / size[size > 0]
         # A vertical axis of a robot at rest carries no weight: nothing tells its constant.
@@ -96,7 +98,8 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> tuple[Array,
         deviation = np.sqrt(np.linalg.pinv(columns.T @ columns)[0, 0]) / size[0]
         # Each body's inertials are wrong by themselves, and move the factor by their own share.
         projection = np.linalg.pinv(columns, rcond=1e-10)[0] / size[0]
-        bodies = [projection @ (r @ (K[:, c] @ inertials[c])) for c in robot.inertial_columns]
+        moments = ((projection @ r) @ K[support])[robot.inertial_columns]
+        bodies = np.sum(moments * inertials[robot.inertial_columns], axis=1)
         wrong = np.hypot(FACTOR_SHARE, INERTIAL_SHARE * np.linalg.norm(bodies))
         spread[j] = abs(constants[j]) * np.hypot(deviation / abs(per) if per else np.nan, wrong)
     return where_determined(constants, spread)

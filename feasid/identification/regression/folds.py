@@ -44,13 +44,18 @@ def absorb_rows(triangle: Array, block: Array) -> None:
         triangle[...] = new
 
 
-def stack_triangles(upper: Array, lower: Array) -> Array:
-    """Triangle of one triangle on top of another."""
-    # The first triangle belongs to the caller: a copy is changed, made once.
-    out = np.asfortranarray(upper)
-    out = out.copy(order="F") if out is upper else out
-    absorb_rows(out, np.array(lower, order="F"))
-    return np.ascontiguousarray(np.triu(out))
+WIDE = 60
+"""Columns from which triangles are stacked as such; below, LAPACK is faster with dense rows."""
+
+
+def stack_triangles(triangles: Array | Sequence[Array]) -> Array:
+    """Triangle of triangles (k, k) on top of each other."""
+    if len(triangles[0]) < WIDE:
+        return triangularise(np.concatenate(triangles))
+    out = np.array(triangles[0], order="F")
+    for triangle in triangles[1:]:
+        out = dtpqrt(len(out), PANELS[1], out, np.array(triangle, order="F"))[0]
+    return np.triu(out)
 
 
 SLOW = 0.05
@@ -122,17 +127,12 @@ class Strata:
         """The same rows with torques taken `delay` [s] later, to first order."""
         change = np.eye(self.triangles.shape[-1])
         change[-1, -2] = delay
-        triangles = self.triangles @ change
-        # Only the last two rows are no triangle any more: [upper b; lower c], from [a b; 0 c].
-        a, b, c = (self.triangles[..., i, j] for i, j in ((-2, -2), (-2, -1), (-1, -1)))
-        upper, lower = a + delay * b, delay * c
-        first = np.hypot(upper, lower)
-        has_rows, length = first > 0, np.where(first > 0, first, 1.0)
-        triangles[..., -2, -2], triangles[..., -1, -2] = first, 0.0
-        across = (upper * b + lower * c) / length
-        triangles[..., -2, -1] = np.where(has_rows, across, np.hypot(b, c))
-        triangles[..., -1, -1] = np.where(has_rows, a * c / length, 0.0)
-        return replace(self, triangles=triangles, products=change.T @ self.products @ change)
+        products = change.T @ self.products @ change
+        out = replace(self, triangles=_shift_torques(self.triangles, delay), products=products)
+        # Into the cache of the property, which would stack the triangles of folds again.
+        triangles, *sums = self.by_slowness
+        vars(out)["by_slowness"] = _shift_torques(triangles, delay), *sums
+        return out
 
     @cached_property
     def by_slowness(self) -> tuple[Array, Array, Array]:
@@ -140,7 +140,7 @@ class Strata:
         rows, counts, slowness = self.select_folds(range(FOLDS))
         triangles = np.zeros((CLASSES, *self.triangles.shape[2:]))
         for c in np.flatnonzero(counts):
-            triangles[c] = triangularise(rows[c])
+            triangles[c] = stack_triangles(rows[c].reshape(FOLDS, *triangles.shape[1:]))
         return triangles, counts, slowness
 
     def select_folds(self, folds: Sequence[int]) -> tuple[Array, Array, Array]:
@@ -155,7 +155,7 @@ class Strata:
     @cached_property
     def total_triangle(self) -> Array:
         """The triangle of all rows [w | tau], shape (k, k)."""
-        return triangularise(self.triangles.reshape(-1, self.triangles.shape[-1])[:, :-1])
+        return stack_triangles(self.by_slowness[0][:, :-1, :-1])
 
     def correlation_time(self, beta: Array, followed: Array | None = None) -> float:
         """Rows per independent row: 1 + 2 sum of the residual's autocorrelation.
@@ -183,6 +183,22 @@ class Strata:
         return float(max(1.0, 2.0 * np.trapezoid(rho[:end], LAGS[:end])))
 
 
+def _shift_torques(triangles: Array, delay: float) -> Array:
+    """Triangles of [w | tau | dtau/dt] with torques taken `delay` [s] later."""
+    out = triangles.copy()
+    out[..., -2] += delay * out[..., -1]
+    # Only the last two rows are no triangle any more: [upper b; lower c], from [a b; 0 c].
+    a, b, c = (triangles[..., i, j] for i, j in ((-2, -2), (-2, -1), (-1, -1)))
+    upper, lower = a + delay * b, delay * c
+    first = np.hypot(upper, lower)
+    has_rows, length = first > 0, np.where(first > 0, first, 1.0)
+    out[..., -2, -2], out[..., -1, -2] = first, 0.0
+    across = (upper * b + lower * c) / length
+    out[..., -2, -1] = np.where(has_rows, across, np.hypot(b, c))
+    out[..., -1, -1] = np.where(has_rows, a * c / length, 0.0)
+    return out
+
+
 def sum_strata(parts: Sequence[Strata]) -> Strata:
     """All of them together; triangles are stacked once."""
     k = parts[0].triangles.shape[-1]
@@ -191,12 +207,12 @@ def sum_strata(parts: Sequence[Strata]) -> Strata:
         for f in range(FOLDS):
             stacked = [p.triangles[c, f] for p in parts if p.counts[c, f]]
             if stacked:
-                triangles[c, f] = triangularise(np.vstack(stacked))
+                triangles[c, f] = stack_triangles(stacked)
     counts, slowness, products, pairs = (
         np.sum([getattr(part, name) for part in parts], axis=0)
         for name in ("counts", "slowness", "products", "pairs")
     )
-    raw = triangularise(np.vstack([part.raw for part in parts]))
+    raw = stack_triangles([part.raw for part in parts])
     return Strata(triangles, counts, slowness, products, pairs, raw)
 
 

@@ -165,7 +165,7 @@ class Reduced:
         parts = zip(self.triangles, other.triangles, strict=True)
         return replace(
             self,
-            triangles=tuple(folds.stack_triangles(a, b) for a, b in parts),
+            triangles=tuple(folds.stack_triangles(pair) for pair in parts),
             samples=self.samples + other.samples,
             notes=as_notes((*self.notes, *other.notes)),
             cutoff=self.cutoff if self.cutoff == other.cutoff else None,
