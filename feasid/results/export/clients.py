@@ -37,15 +37,12 @@ if TYPE_CHECKING:
 
     from feasid.identification.fitted import FittedModel
 
-SIGNALS = ("tau", "rigid", "k", "Ia", "fv", "fo", "sign", "ahead", "shared sign", "shared ahead")
-"""Torque, the torques of rigid bodies and of springs, the signals that multiply each joint term,
-and the torques of drives along several joints by each law of dry friction."""
+SIGNALS = ("tau", "rigid", "Ia", "fv", "fo", "sign", "ahead", "k sign", "k ahead")
+"""Torque, that of rigid bodies, the signals that multiply each joint term, and the torque of
+springs and of drives along several joints by each law of dry friction."""
 
-LAWS = {
-    "hard sign": {"fc": "sign", "shared": "shared sign"},
-    "MuJoCo's law": {"fc": "ahead", "shared": "shared ahead"},
-}
-"""Signals of dry friction and of drives along several joints, per law of clients."""
+LAWS = {"hard sign": {"fc": "sign", "k": "k sign"}, "MuJoCo's law": {"fc": "ahead", "k": "k ahead"}}
+"""Signals of dry friction, and of springs and drives along several joints, per law of clients."""
 
 LEAD = 0.002
 """How far [s] ahead MuJoCo's friction looks: half the time constant of `solreffriction`, which is
@@ -57,7 +54,7 @@ class ClientRows:
     """Inner products of `SIGNALS` per joint over the rows of logs, behind the fit's low-pass."""
 
     robot: Robot
-    products: Array  #: Shape (dof, 10, 10).
+    products: Array  #: Shape (dof, 9, 9).
 
     @classmethod
     def from_logs(
@@ -68,17 +65,18 @@ class ClientRows:
         `friction`: dry friction (dof,) of the drives that move one joint.
         """
         bodies, values, size = robot.without_joint_terms(), robot.values, robot.dof
-        springs, shared, directions = [], [], np.eye(size)
+        drives, directions = [], np.eye(size)
         for k, drive in enumerate(robot.drives):
             columns = robot.drive_columns(k)
             if len(drive.coupling) > 1:
                 along = [drive.coupling.get(joint, 0.0) for joint in robot.joints]
                 directions = np.vstack([directions, along])
                 friction = np.append(friction, values[columns["fc"]] if "fc" in columns else 0.0)
-                shared.append(replace(drive, transition=0.0))
+                drives.append(replace(drive, transition=0.0))
             elif "k" in columns:
                 spring = replace(drive, symbols=("k",), values=values[[columns["k"]]], features=())
-                springs.append(spring)
+                drives.append(spring)
+        driven = replace(bodies, drives=tuple(drives))
         # Accelerations [rad/s^2 or m/s^2] below which dry friction in MuJoCo is not all used. A
         # constraint's force is ``(aref - a) / R`` with R = (1 - d) / d times the inverse inertia
         # along it in the home posture, until it is as large as the friction.
@@ -88,18 +86,14 @@ class ClientRows:
         products = np.zeros((size, len(SIGNALS), len(SIGNALS)))
         for motion, run in prepare_runs(model, logs):
             rigid = inverse_dynamics(bodies, run.q, run.dq, run.ddq)
-            flex, motor = (
-                inverse_dynamics(replace(bodies, drives=tuple(drives)), run.q, run.dq, run.ddq)
-                if drives else rigid for drives in (springs, shared)
-            )  # fmt: skip
+            total = inverse_dynamics(driven, run.q, run.dq, run.ddq) if drives else rigid
             rates = run.dq @ directions.T
             sign = np.sign(rates)
             ahead = np.clip((run.ddq @ directions.T + rates / LEAD) / width, -1.0, 1.0)
             change = ((ahead - sign) * friction)[:, size:] @ directions[size:]
-            bare = [np.nan_to_num(run.tau), rigid, flex - rigid, run.ddq, run.dq]
-            by_law = [sign[:, :size], ahead[:, :size], motor - rigid, motor - rigid + change]
-            rows = np.array([*bare, np.ones_like(rigid), *by_law])
-            rows *= ~np.isnan(run.tau).any(axis=0)
+            signals = [np.nan_to_num(run.tau), rigid, run.ddq, run.dq, np.ones_like(rigid)]
+            signals += [sign[:, :size], ahead[:, :size], total - rigid, total - rigid + change]
+            rows = np.array(signals) * ~np.isnan(run.tau).any(axis=0)
             curves = rows.transpose(0, 2, 1).reshape(-1, len(run))
             for block in low_pass_signals(motion, run, curves):
                 part = block.reshape(len(SIGNALS), size, -1)
@@ -109,14 +103,13 @@ class ClientRows:
     def errors(self, terms: Mapping[str, Array], law: str) -> pd.Series[float]:
         """Relative torque errors with these terms per joint ("Ia", "fv", "fc", "fo").
 
-        "k" and "shared" are the shares of springs and of drives along several joints: one, if they
-        are not given.
+        "k" is the share of springs and of drives along several joints: one, if it is not given.
         """
         import pandas as pd
 
         weights = np.zeros((self.robot.dof, len(SIGNALS)))
         weights[:, :2] = -1.0, 1.0
-        for symbol, values in ({"k": 1.0, "shared": 1.0} | {**terms}).items():
+        for symbol, values in ({"k": 1.0} | {**terms}).items():
             weights[:, SIGNALS.index(LAWS[law].get(symbol, symbol))] = values
         missed = np.einsum("ja,jab,jb->j", weights, self.products, weights)
         relative = relative_errors(self.robot, missed, self.products[:, 0, 0])

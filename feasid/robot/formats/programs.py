@@ -98,18 +98,14 @@ def programs_of(robot: Robot, form: Format, name: str | None = None) -> list[Tar
 
 
 def unread_symbols(program: TargetProgram, form: Format) -> list[str]:
-    """Joint terms that the format holds and a program does not read.
-
-    "shared" stands for all terms of drives along several joints.
-    """
-    symbols = [x for x in form.holds if x not in program.reads[form.name].split()]
-    return [*symbols, "shared"] if form.holds_shared and program.joints_alone else symbols
+    """Joint terms that the format holds and a program does not read."""
+    return [x for x in form.holds if x not in program.reads[form.name].split()]
 
 
 def unread_terms(robot: Robot, program: TargetProgram, form: Format) -> Iterator[tuple[str, str]]:
     """Names of a robot's terms, if not zero, that the format holds and a program does not read."""
     symbols = unread_symbols(program, form)
-    shared = {d.name for d in robot.drives if "shared" in symbols and len(d.coupling) > 1}
+    shared = {d.name for d in robot.drives if program.joints_alone and len(d.coupling) > 1}
     for (part, symbol), value in zip(robot.parameter_names, robot.values, strict=True):
         if value and not np.isnan(value) and (symbol in symbols or part in shared):
             yield part, symbol
