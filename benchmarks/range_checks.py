@@ -37,7 +37,7 @@ def is_inside(region, delta):
     fits = float(error @ error) < region.budget * (1 - 1e-9)
     feasible = region.feasible
     blocks = all(np.linalg.eigvalsh(b.matrix(delta))[0] > 0 for b in feasible.blocks)
-    return fits and blocks and all_hold(feasible.linear[: region.own], delta)
+    return fits and blocks and all_hold(feasible.linear[: region.user_rows], delta)
 
 
 def all_hold(linear, delta):
@@ -66,7 +66,7 @@ def count_contradictions(seed):
             if witness is None or form @ witness <= sign * end:
                 continue
             if is_inside(one.region, witness):
-                rules = one.region.feasible.linear[one.region.own :]
+                rules = one.region.feasible.linear[one.region.user_rows :]
                 beyond += 1
                 contradicted += not limited or all_hold(rules, witness)
     return beyond, contradicted
