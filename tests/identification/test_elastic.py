@@ -176,6 +176,12 @@ def test_a_sensor_is_left_out_of_what_moves(sensors, tmp_path):
     errors = fit.verify(path, "mujoco", log=other)
     assert errors["mujoco"]["all"] < 2 * errors["fit"]["all"]
     assert "tau_j1_sensor" in fit.predict(other)
+    # An offset that the caller calls a force is one of what moves: MuJoCo refused the file.
+    written = fit.write(path, overwrite=True, offset_origin="joint")
+    origins = {offset.joint: offset.origin for offset in written.offsets}
+    assert origins["j1_sensor"] == "sensor"
+    assert origins["j1_motor"] == origins["j1"] == "joint"
+    mujoco.MjModel.from_xml_path(str(path))
 
 
 def test_a_log_without_a_sensor_names_the_column_and_a_way_that_works(sensors):

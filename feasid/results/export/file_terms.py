@@ -126,6 +126,7 @@ def find_offsets(model: FittedModel, asked: str | Mapping[str, str] | None) -> t
     A sensor shows its offset always. If a joint rests without load and its torque is far below the
     offset, the sensor has no offset, and the offset is a force that acts in motion. A torque at
     rest that equals the offset contradicts neither; without evidence an offset is of the sensor.
+    Torque sensors behind springs move nothing, and passive joints have no sensor.
 
     `asked`: `offset_origin` of `Fit.write`. Raises InputError: it names a joint that does not
     exist.
@@ -154,6 +155,10 @@ def find_offsets(model: FittedModel, asked: str | Mapping[str, str] | None) -> t
         if not value:
             continue
         origin, reason = named.get(joint, "sensor"), "as asked" if joint in named else ""
+        if joint in robot.passive:
+            origin, reason = "joint", "it has no motor"
+        elif joint in robot.sensors.values():
+            origin, reason = "sensor", "it moves nothing"
         if not reason and len(rest) >= REST_SAMPLES:
             torque = float(np.median(rest))
             origin = "sensor" if abs(torque) > PRESENT * abs(value) else "joint"

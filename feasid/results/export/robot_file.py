@@ -277,7 +277,10 @@ def missing_lines(
     see `describe_offsets`. `program`: beginning of lines on terms that a program ignores.
     """
     joints = {body.name: body.joint for body in whole.bodies}
-    joints |= {drive.name: " with ".join(drive.coupling) for drive in whole.drives}
+    ends = {
+        d.name: [j for j in d.coupling if j not in whole.sensors.values()] for d in whole.drives
+    }
+    joints |= {drive: " with ".join(moved) for drive, moved in ends.items()}
     shared = {drive.name for drive in whole.drives if len(drive.coupling) > 1}
     names_by_kind: dict[str, list[str]] = {}
     for name in (n for n in lost if n != "gravity"):
