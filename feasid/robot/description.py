@@ -529,10 +529,12 @@ class Robot(RobotLayout):
     def require_motors(self) -> None:
         """Raise `InputError` if a joint is passive: nothing can be asked of it."""
         if self.passive:
+            joint = self.passive[0]
+            way = f"lock it, load_robot(..., lock={{{joint!r}: 0.0}})"
+            if joint in self.elastic:
+                way = "take the rigid robot, its description or robot.without_elastic_joints()"
             raise InputError(
-                f"joint {self.passive[0]!r} has no motor, which could make it follow: take the "
-                "rigid robot, robot.without_elastic_joints(), or lock joints without a motor",
-                joint=self.passive[0],
+                f"joint {joint!r} has no motor, which could make it follow: {way}", joint=joint
             )
 
     def with_transition(self, speed: float) -> Robot:

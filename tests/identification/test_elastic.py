@@ -184,6 +184,21 @@ def test_a_sensor_is_left_out_of_what_moves(sensors, tmp_path):
     mujoco.MjModel.from_xml_path(str(path))
 
 
+def test_what_has_no_mass_is_neither_simulated_nor_learnt(sensors):
+    _, _, log, other, fit = sensors
+    assert fit.simulate(other).joints == fit.robot.without_torque_sensors().coordinates
+    *_, last = feasid.replay(log.head(3000), fit.robot).estimates
+    assert np.isfinite(last.decision.evidence.inertia).all()
+
+
+def test_a_stiff_spring_is_excited_by_deflections_as_large_as_it_has(sensors):
+    """A random motion of both sides would show it ten thousand times better."""
+    _, robot, log, *_ = sensors
+    findings = feasid.diagnose(log, robot, elastic=robot.joints).findings
+    (text,) = (f.message for f in findings if f.code == "excitation")
+    assert text.startswith("full rank (30/30)")
+
+
 def test_a_log_without_a_sensor_names_the_column_and_a_way_that_works(sensors):
     _, robot, log, other, fit = sensors
     some, elastic = other.drop(columns="sensor_j1"), {"elastic": robot.joints}

@@ -155,8 +155,10 @@ class Learner:
         nominal = robot.with_values(problem.nominal)
         self._model = CompiledDynamics(nominal, base=self.base, backend="python") if coded else None
         self._driven = ~np.isin(robot.coordinates, robot.passive)
-        # Motors of elastic joints have the inertia that the log shows, and none described.
-        self._links = np.flatnonzero(~np.isin(robot.coordinates, [*robot.elastic.values()]))
+        # Motors of elastic joints have the inertia that the log shows, and none described, and
+        # their torque sensors have none.
+        bare = *robot.elastic.values(), *robot.sensors.values()
+        self._links = np.flatnonzero(~np.isin(robot.coordinates, bare))
         self._checks = buffering.SampleChecks(self._driven, rate)
         self._grid = buffering.EvenGrid(rate)
         place = {c: k for k, c in enumerate(equations.plan.columns)}

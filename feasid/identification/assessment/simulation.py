@@ -363,21 +363,22 @@ def simulate(
     none = [np.full_like(errors[0], np.nan)] * 2
     compared = none if reference is None else task.errors(reference, drives, residuals)
     models = {id(m): m for m in (robot, fitted, reference) if m is not None}
-    axes = [robot.bodies[robot.joint_index(joint)].motion for joint in robot.coordinates]
+    axes = [robot.bodies[robot.joint_index(joint)].motion for joint in driving]
+    moves = robot.moves
     return Simulation(
         name,
         "" if reference is None else "description + friction" if fitted else reference.name,
-        robot.coordinates,
+        tuple(driving),
         tuple("rad" if motion[:3].any() else "m" for motion in axes),
         horizons,
         len(task.starts),
         servo is not None,
-        rms=errors[0],
-        lost=errors[2],
-        reference_rms=compared[0],
-        noise_rms=errors[1],
-        reference_noise_rms=compared[1],
-        inertia_share=task.inertia_share([*models.values()], residuals),
+        rms=errors[0][:, moves],
+        lost=errors[2][:, moves],
+        reference_rms=compared[0][:, moves],
+        noise_rms=errors[1][:, moves],
+        reference_noise_rms=compared[1][:, moves],
+        inertia_share=task.inertia_share([*models.values()], residuals)[moves],
         notes=motion.notes,
     )
 

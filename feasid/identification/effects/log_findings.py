@@ -185,6 +185,12 @@ def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:
         postures = random_configurations(robot, rng, len(q)).T
     except FeasidError:
         return []
+    ends = [[robot.coordinates.index(x) for x in pair] for pair in robot.elastic.items()]
+    for drawn, logged in ((postures, q), (speed, dq), (push, ddq)):
+        drawn[:, ~robot.moves] = 0.0
+        for j, k in ends:  # a motor is no farther from its link than in the log
+            farthest = np.abs(logged[:, k] - logged[:, j]).max()
+            drawn[:, k] = drawn[:, j] + rng.uniform(-1, 1, len(q)) * farthest
     other.add(postures, speed, push, np.zeros_like(q))
     triangle, reference = reducer.result().triangle()[0], other.result().triangle()[0]
     scale = np.linalg.norm(reference, axis=0)
@@ -218,6 +224,8 @@ def _unexcited_finding(
     # Two joints whose velocities are multiples of each other are not told apart.
     size = np.linalg.norm(dq, axis=0)
     likeness = np.abs(dq.T @ dq) / np.maximum(np.outer(size, size), 1e-300) - np.eye(len(names))
+    for j, k in ([names.index(x) for x in pair] for pair in robot.elastic.items()):
+        likeness[j, k] = likeness[k, j] = 0.0
     i, j = np.unravel_index(int(np.argmax(likeness)), likeness.shape)
     advice = ""
     if idle:
