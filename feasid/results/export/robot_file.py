@@ -214,7 +214,7 @@ def _file_errors(
     import pandas as pd
 
     values = parameters_read_by_client(model, path) + damping
-    reread = model.robot.with_values(values)
+    reread, form = model.robot.with_values(values), format_of(robot, path)
     columns = {"fit": model.relative_error}
     logs = {"": (model.reduced, tuple(model.logs))}
     if test is not None:
@@ -227,26 +227,26 @@ def _file_errors(
     for where, (reduced, recordings) in logs.items():
         if not (recordings and reread.is_tree and reread.dof == len(reread.joints)):
             # Without samples friction changes its sign as in the fit.
-            read = values + _subtracted_offsets(model.robot, offsets, path)
+            read = values + _subtracted_offsets(model.robot, offsets, form.holds_forces)
             columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ read)
         else:
             # Of clients that read the file alone, and of clients that add the drive inertia.
             alone = joint_values(reread, reread.values)
             rows = ClientRows.from_logs(model, reread, alone["fc"], recordings)
-            alone["fo"] = joint_values(robot, _subtracted_offsets(robot, offsets, path))["fo"]
+            subtracted = _subtracted_offsets(robot, offsets, form.holds_forces)
+            alone["fo"] = joint_values(robot, subtracted)["fo"]
             armature = joint_values(robot, robot.values)["Ia"]
             out = {f"file, {law}{where}": rows.errors(alone, law) for law in LAWS}
             if not np.allclose(alone["Ia"], armature):
                 beside = alone | {"Ia": armature}
                 out |= {f"with actuators, {law}{where}": rows.errors(beside, law) for law in LAWS}
-            form = format_of(robot, path)
             for program in programs_of(robot, form, for_):
                 unread = unread_symbols(program, form)
                 if unread or for_:
                     terms = alone | dict.fromkeys(unread, np.zeros(len(armature)))
                     if program.joints_alone:  # forces and servos of MJCF are actuators
-                        sensors = {x.joint: x.value for x in offsets if x.origin == "sensor"}
-                        terms["fo"] = np.array([sensors.get(j, 0.0) for j in robot.joints])
+                        sensors = _subtracted_offsets(robot, offsets, held=False)
+                        terms["fo"] = joint_values(robot, sensors)["fo"]
                         terms["fv"] = terms["fv"] - joint_values(robot, damping)["fv"]
                     law = "MuJoCo's law" if program.title == "MuJoCo" else "hard sign"
                     out[f"file in {program.title}{where}"] = rows.errors(terms, law)
@@ -254,11 +254,8 @@ def _file_errors(
     return pd.DataFrame(columns)
 
 
-def _subtracted_offsets(robot: Robot, offsets: tuple[Offset, ...], path: str) -> Array:
-    """Standard parameters of terms that clients subtract from measured torques, or read as
-    forces.
-    """
-    held = format_of(robot, path).holds_forces
+def _subtracted_offsets(robot: Robot, offsets: tuple[Offset, ...], held: bool) -> Array:
+    """Standard parameters that clients subtract from measured torques or, held, read as forces."""
     values = {x.joint: x.value for x in offsets if held or x.origin == "sensor"}
     out = np.zeros(robot.size)
     for k, drive in enumerate(robot.drives):
