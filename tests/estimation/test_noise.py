@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
+from scipy.special import digamma
 
 import feasid
 from benchmarks.simulated import hidden
@@ -117,16 +118,23 @@ def test_whitened_rows_are_those_of_the_log_over_their_deviations(folds):
         np.testing.assert_allclose(shown, wanted, rtol=EXACT)
 
 
+def mean_logarithm(rows):
+    """Exponential of the mean logarithm of the mean of so many squares of unit variance."""
+    return np.exp(digamma(rows / 2)) / (rows / 2)
+
+
 @given(st.lists(st.floats(-2.5, 0.0), min_size=6, max_size=6))
 @example([-2.9, -2.9, -2.8, -2.7, -2.5, -2.0])  # alternating weights jumped to a = 1e-10 here
-def test_whitened_residuals_have_unit_variance_whatever_classes_show(exponents):
-    """No model of two variances fits every residual; the most likely one fits their mean."""
+def test_variances_are_right_in_the_mean_of_classes_whatever_they_show(exponents):
     _, joints, slow, fold = classed(2)
     size = 10.0 ** np.repeat(exponents, len(slow) // 6)
     data = of_rows(SUPPORTS, [np.vstack([r[:2], size, r[3]]) for r in joints], slow, fold)
     before = noise.Noise(np.ones(2), np.zeros(2), np.ones(2))
     after = noise.variances(data, before, np.zeros(3), np.zeros((3, 3)))
-    assert np.mean((size / after.deviations(0, slow**2)) ** 2) == pytest.approx(1.0, abs=0.05)
+    off = np.log(size / after.deviations(0, slow**2))
+    assert np.mean(off) == pytest.approx(
+        -0.5 / 40, abs=1e-3
+    )  # of 40 rows each, as of Gaussian ones
 
 
 def test_without_strata_all_rows_are_one_class():
@@ -146,7 +154,7 @@ def test_without_strata_all_rows_are_one_class():
 
 
 def test_variances_are_what_rows_show_beside_what_was_followed():
-    """Residuals of exactly the size that is expected give their variances exactly."""
+    """Residuals whose logarithm is exactly what is expected give their variances exactly."""
     _, joints, slow, fold = classed(1)
     before = noise.Noise(np.array([0.5, 2.0]), np.array([3.0, 0.7]), np.array([1.5, 4.0]))
     spread = np.array([[0.2, 0.05, 0.1], [0.05, 0.1, -0.03], [0.1, -0.03, 0.15]])
@@ -161,7 +169,8 @@ def test_variances_are_what_rows_show_beside_what_was_followed():
             at = slow == level
             followed = share[at].sum()
             assert 0.5 < followed < 0.9 * np.sum(at)
-            size = (np.sum(at) - followed) * (a[j] + b[j] * level**2)
+            count = np.sum(at) - followed
+            size = count * (a[j] + b[j] * level**2) * mean_logarithm(count)
             torque[at] = np.sqrt(size / np.sum(at))
         made_of.append(np.vstack([rows[:2], torque, rows[3]]))
     data = of_rows(SUPPORTS, made_of, slow, fold)
@@ -189,9 +198,10 @@ def test_a_class_that_an_estimate_followed_whole_still_counts_a_twentieth():
     even = noise.Noise(np.ones(2), np.zeros(2), np.ones(2))
     found = noise.variances(data, even, np.zeros(3), 100.0 * np.eye(3))
     for j, rows in enumerate(joints):
-        mean = [np.mean(rows[2, slow == level] ** 2) / 0.05 for level in LEVELS]
+        of_two = 0.05 * mean_logarithm(2)
+        mean = [np.mean(rows[2, slow == level] ** 2) / of_two for level in LEVELS]
         again = noise.variances(data, even, np.zeros(3), np.zeros((3, 3)))
-        assert found.quick[j] == pytest.approx(again.quick[j] / 0.05)
+        assert found.quick[j] == pytest.approx(again.quick[j] * mean_logarithm(40) / of_two)
         assert min(mean) < found.quick[j] + found.slow[j] * 0.64 < 1.5 * max(mean)
 
 

@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import digamma, polygamma
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
@@ -38,8 +39,8 @@ NOISE_ROUNDS = 4
 """Alternations of least squares and variances; the fifth changes weights by less than 1 %."""
 
 RATIOS = np.log([1e-6, 1e12])
-"""Logarithms of the smallest and the largest b / a: friction that costs nothing, and a log of
-simulated rows without noise."""
+"""Logarithms of the smallest b / a, which stands for zero, and of the largest: simulated rows have
+no other noise than friction."""
 
 RATIO_STEPS, RATIO_ROUNDS = 24, 7
 """Ratios that are tried at once, and rounds, each between the neighbours of the last one's best:
@@ -66,6 +67,7 @@ RANK_SHARE = 1e-10
 
 MOST_STACKED = 4  #: Rows over columns from which those of a limb are made a triangle.
 
+FEWEST = 1e-9  #: Replaces half the rows of an empty class.
 TINY = 1e-300  #: Replaces zero in divisions.
 
 
@@ -227,7 +229,7 @@ def estimate_noise(
 
 
 def variances(reduced: Reduced, noise: Noise, beta: Array, spread: Array) -> Noise:
-    """The most likely a and b per joint of the residuals of beta.
+    """A and b per joint from the residuals of beta.
 
     An estimate follows the noise of its own rows: a class of n rows whose whitened triangle is T
     has about ``n - tr(T spread T')`` of them left to estimate the noise.
@@ -243,34 +245,40 @@ def variances(reduced: Reduced, noise: Noise, beta: Array, spread: Array) -> Noi
             power, least = np.sum(triangles[..., :-2] ** 2, axis=(0, 1)) @ beta[support] ** 2, EXACT
         floor = max(least**2 * float(power / max(counts.sum(), 1.0)), TINY)
         rows = np.maximum(counts - followed, LEAST_FREEDOM * counts)
-        squares = np.maximum(squared_residuals(reduced, j, beta), floor * rows)
+        squares = squared_residuals(reduced, j, beta)
         sums.append((squares, rows, slowness, np.full(len(rows), floor)))
-    quick, slow = _most_likely_variances(*np.array(sums).transpose(1, 0, 2))
+    quick, slow = _fitted_variances(*np.array(sums).transpose(1, 0, 2))
     return Noise(quick, slow, noise.correlation)
 
 
-def _most_likely_variances(
+def _fitted_variances(
     squares: Array, rows: Array, slowness: Array, floor: Array
 ) -> tuple[Array, Array]:
     """A and b, (dof,) each, of sums of squares of so many rows of each class, all (dof, classes).
 
-    Of Gaussian residuals, with a at least the floor. For every ratio b / a the most likely a is a
-    mean, so the ratio alone is sought; alternating weights, which lead to the same variances, can
-    jump for ever between a tiny a and a tiny b.
+    Logarithms of variances are fitted, which count too large and too small alike: real friction
+    does not follow the law, and one class that it misses must not scale all others. For every
+    ratio b / a the best a is a mean, so the ratio alone is sought. Alternating weights jumped for
+    ever between a tiny a and a tiny b.
     """
-    edges, counts = np.tile(RATIOS, (len(rows), 1)), np.maximum(rows.sum(axis=1)[:, None], TINY)
+    edges = np.tile(RATIOS, (len(rows), 1))
+    # The logarithm of a mean of n squares has mean digamma(n / 2) - log(n / 2) and variance
+    # polygamma(1, n / 2) beside the true one's: classes of few rows hardly count.
+    half = np.maximum(rows / 2, FEWEST)
+    weight = 1.0 / polygamma(1, half)
+    weight /= weight.sum(axis=1)[:, None]
+    wanted = np.log(np.maximum(squares, TINY) / 2) - digamma(half)
+    wanted, least = np.maximum(wanted, np.log(floor)), np.log(floor[:, :1])
     for _ in range(RATIO_ROUNDS):
         logarithm = np.linspace(edges[:, 0], edges[:, 1], RATIO_STEPS, axis=1)
         ratio = np.where(logarithm > RATIOS[0], np.exp(logarithm), 0.0)
-        shape = 1.0 + ratio[..., None] * slowness[:, None]
-        quick = np.einsum("jc,jrc->jr", squares, 1.0 / shape) / counts
-        variance = np.maximum(quick, floor[:, :1])[..., None] * shape
-        loss = np.einsum("jc,jrc->jr", rows, np.log(variance))
-        loss += np.einsum("jc,jrc->jr", squares, 1.0 / variance)
+        beside = wanted[:, None] - np.log1p(ratio[..., None] * slowness[:, None])
+        quick = np.maximum(np.einsum("jc,jrc->jr", weight, beside), least)
+        loss = np.einsum("jc,jrc->jr", weight, (beside - quick[..., None]) ** 2)
         best = loss.argmin(axis=1)[:, None]
         sides = np.clip(best + np.array([-1, 1]), 0, RATIO_STEPS - 1)
         edges = np.take_along_axis(logarithm, sides, axis=1)
-    a = np.maximum(np.take_along_axis(quick, best, axis=1), floor[:, :1])
+    a = np.exp(np.take_along_axis(quick, best, axis=1))
     return a[:, 0], (a * np.take_along_axis(ratio, best, axis=1))[:, 0]
 
 
