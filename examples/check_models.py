@@ -29,7 +29,7 @@ class Row(NamedTuple):
     path: Path
     status: str
     infeasible: tuple[str, ...]
-    singular: tuple[str, ...]
+    boundary: tuple[str, ...]
     bodies: int
     mujoco: str
 
@@ -57,9 +57,9 @@ def rows(files: Sequence[Path]) -> Iterator[Row]:
 
 def _row(path: Path, report: FileCheck) -> Row:
     infeasible = tuple(r.link.name for r in report.infeasible)
-    singular = tuple(r.link.name for r in report.links if r.verdict.status == "singular")
+    boundary = tuple(r.link.name for r in report.links if r.verdict.status == "boundary")
     bodies = sum(b.verdict.status == "infeasible" for b in report.bodies)
-    return Row(path, report.status, infeasible, singular, bodies, mujoco_says(path))
+    return Row(path, report.status, infeasible, boundary, bodies, mujoco_says(path))
 
 
 def mujoco_says(path: Path) -> str:
