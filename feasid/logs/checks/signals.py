@@ -27,6 +27,7 @@ CLIPPED_SHARE = 0.003  #: Share of all samples on such plateaus that counts as s
 MOST_LEFT_OUT = 0.15  #: Share of a log up to which leaving out clipped samples is advised.
 AROUND = 0.2  #: What a filter takes on either side of what is left out [s]: one period of 5 Hz.
 COARSE = 0.1  #: A resolution coarser than this share of the standard deviation is reported.
+PART = 8  #: Every eighth value of a column is sorted before all are.
 
 SPIKE = 12.0
 """A single sample is reported if its distance to its neighbours is so many times the largest usual
@@ -82,6 +83,8 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
     moved = tuple(n for k, n in enumerate(names) if not known or (known[k] != known[k][:1]).any())
     unsigned = _unsigned_finding(raw, moved)
     findings += unsigned
+    steps = (np.median(np.diff(raw.t[rows])) if len(rows) > 1 else 1.0 for rows in runs)
+    suspicious = [max(STUCK_SAMPLES, STUCK / max(float(step), 1e-12)) for step in steps]
     for kind, values in raw.values.items():
         for k, joint in enumerate(raw.layout.coordinates):
             if joint in (robot.passive if kind == "tau" else robot.sensors.values()):
@@ -98,7 +101,7 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
                 spans, change = [(p.first, p.last) for p in parts[:20]], {"nan": "drop-segments"}
                 findings.append(where.finding("nan", "error", text, remedy, spans, change))
             if raw.layout.columns[kind]:  # torques of controls: no sensor that sticks or clips
-                findings += _check_column(values[:, k], where, runs)
+                findings += _check_column(values[:, k], where, runs, suspicious)
     return findings + [finding for check in CHECKS for finding in check(raw, robot)]
 
 
@@ -231,7 +234,10 @@ def _rows_per_reading(values: Array) -> float:
     return float(np.median(np.diff(together)))
 
 
-def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> list[Finding]:
+def _check_column(
+    values: Array, where: _ColumnPlace, runs: Sequence[Rows], suspicious: Sequence[float]
+) -> list[Finding]:
+    """Findings about one column; `suspicious`: samples of a long interval in each of the runs."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return []
@@ -245,10 +251,11 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
         level = "error" if where.kind == "tau" else "warning"
         leave = {"measured": measured} if where.kind == "tau" and measured else {}
         return [where.finding("dead", level, f"is {finite[0]:g} in all rows", remedy, (), leave)]
-    findings, levels = [], np.unique(finite)
-    step = float(np.diff(levels).min(initial=np.inf))
-    few = len(finite) >= 50 and 2 <= len(levels) < len(finite) / 10
-    if few and step > COARSE * float(finite.std()):
+    findings, most = list[Finding](), len(finite) / 10
+    # Mostly a part of the values shows that they have more levels, without all being sorted.
+    levels = finite if len(np.unique(finite[::PART])) >= most else np.unique(finite)
+    few = len(finite) >= 50 and 2 <= len(levels) < most
+    if few and (step := float(np.diff(levels).min())) > COARSE * float(finite.std()):
         text = f"has only {len(levels)} levels, {step:.3g} apart: quantised"
         remedy = "log with more digits or a lower cut-off"
         findings.append(where.finding("coarse", "note", text, remedy))
@@ -258,10 +265,8 @@ def _check_column(values: Array, where: _ColumnPlace, runs: Sequence[Rows]) -> l
     clipped: list[tuple[int, int]] = []
     spikes: list[tuple[int, int]] = []
     extremes = float(finite.min()), float(finite.max())
-    for rows in runs:
+    for rows, long in zip(runs, suspicious, strict=True):
         x = values[rows]
-        step = float(np.median(np.diff(where.t[rows]))) if len(x) > 1 else 1.0
-        long = max(STUCK_SAMPLES, STUCK / max(step, 1e-12))
         for a, b in _plateaus(x):
             if where.kind == "tau" and x[a] in extremes and not (where.unsigned and x[a] == 0):
                 clipped.append((int(rows[a]), int(rows[b])))

@@ -239,8 +239,8 @@ class WorldMotion:
     A: Array  #: Rates of these, less gravity.
     U: Array  #: ``[V, axes]``, see the module's docstring.
     P: Array  #: Sums of pseudo-inertias, (4, 4, nodes, N).
-    VP: Array  #: Sums of ``V P``.
-    forces: Array  #: Sums of ``(A + V V) P``.
+    VP: Array  #: Sums of ``V P`` without its last row, which is zero, (3, 4, nodes, N).
+    forces: Array  #: Likewise ``(A + V V) P``.
 
     @classmethod
     def from_joints(
@@ -271,7 +271,7 @@ class WorldMotion:
         P = _product(np.einsum("ijkN,kjl->ilkN", poses, bodies), poses.swapaxes(0, 1))
         turn = _matrix(V + moved)
         VP = _product(turn, P)
-        forces = _product(_matrix(A + pushed), P) + _product(turn, VP)
+        forces = _product(_matrix(A + pushed), P) + _product(turn[:, :3], VP)
         return cls(axes, V, A, U, carries @ P, carries @ VP, carries @ forces)
 
     @property
@@ -308,13 +308,13 @@ def _add_derivatives(tree: tuple[Node, ...], world: WorldMotion, out: Array) -> 
         P, VP, forces = (x[:, :, k] for x in (world.P, world.VP, world.forces))
         # What this node's axis feels of frames that its ancestors move, by W and by U.
         by_push = _wrench(_product(J, P))
-        by_rate = 2 * _wrench(_product(J, VP.swapaxes(0, 1)))
+        by_rate = 2 * _moment(_product(J, VP.swapaxes(0, 1)))
         # What its ancestors feel of its own motion, which also carries its forces elsewhere.
-        carried = _product(J, forces) + _product(forces, J.swapaxes(0, 1))
-        carried += _product(W, P) + 2 * _product(U, VP)
-        swept = 2 * (_product(U, P) + _product(J, VP))
-        out[0, i, rows] += _powers(by_push, pushes) + _powers(by_rate, rates)
-        out[1, i, rows] += 2 * _powers(by_push, rates) + _powers(by_rate, turns)
+        carried = _product(J[:, :3], forces) + _product(W, P) + 2 * _product(U[:, :3], VP)
+        carried[:, :3] += _product(forces, J.swapaxes(0, 1))
+        swept = 2 * (_product(U, P) + _product(J[:, :3], VP))
+        out[0, i, rows] += _powers(by_push, pushes) + _powers(by_rate, rates[:3])
+        out[1, i, rows] += 2 * _powers(by_push, rates) + _powers(by_rate, turns[:3])
         out[2, i, rows] += _powers(by_push, turns)
         out[0, rows[1:], i] += _powers(_wrench(carried), turns[:, 1:])
         out[1, rows[1:], i] += _powers(_wrench(swept), turns[:, 1:])
@@ -327,13 +327,15 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _matrix(twist: Array) -> Array:
-    """Twists (6, ...), (angular, linear), as matrices (4, 4, ...) that turn points."""
+    """Twists (6, ...), (angular, linear), as matrices (3, 4, ...) that turn points; a fourth row
+    would be zero.
+    """
     x, y, z = twist[:3]
-    out = np.zeros((4, 4, *twist.shape[1:]))
+    out = np.zeros((3, 4, *twist.shape[1:]))
     out[0, 1], out[1, 0] = -z, z
     out[2, 0], out[0, 2] = -y, y
     out[1, 2], out[2, 1] = -x, x
-    out[:3, 3] = twist[3:]
+    out[:, 3] = twist[3:]
     return out
 
 
@@ -344,11 +346,15 @@ def _bracket(a: Array, b: Array) -> Array:
 
 
 def _wrench(forces: Array) -> Array:
-    """Moment and force (6, ...) of an integral of force times (position, 1), (4, 4, ...)."""
-    moment = [forces[2, 1] - forces[1, 2], forces[0, 2] - forces[2, 0], forces[1, 0] - forces[0, 1]]
-    return np.stack([*moment, *forces[:3, 3]])
+    """Moment and force (6, ...) of an integral of force times (position, 1), (3, 4, ...)."""
+    return np.concatenate([_moment(forces), forces[:, 3]])
+
+
+def _moment(forces: Array) -> Array:
+    """Its moment (3, ...)."""
+    return np.stack([forces[r, c] - forces[c, r] for r, c in ((2, 1), (0, 2), (1, 0))])
 
 
 def _powers(wrench: Array, twists: Array) -> Array:
-    """Scalar products of a wrench (6, N) with twists (6, k, N), shape (k, N)."""
+    """Scalar products of a wrench (6, N) with twists (6, k, N), or parts of them, (k, N)."""
     return np.asarray(np.einsum("iN,ikN->kN", wrench, twists))
