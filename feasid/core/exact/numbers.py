@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import gcd, lcm
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -233,36 +233,16 @@ def solve_near(
     return out
 
 
-def solve_square(
+def solve_linear(
     matrix: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
 ) -> list[Fraction] | None:
-    """The solution of so many equations in as many unknowns; None where there is not one.
-
-    Rows are integers without a common factor, so that digits grow by a row at a time. The one with
-    the fewest entries comes first: equations of few unknowns each stay so.
-    """
-    size, rows, pivots = len(matrix), list[dict[int, int]](), list[tuple[int, dict[int, int]]]()
-    for line, value in zip(matrix, right, strict=True):
-        over = lcm(value.denominator, *(x.denominator for x in line))
-        rows.append({j: int(x * over) for j, x in enumerate((*line, value)) if x})
-    while rows:
-        pivot = rows.pop(min(range(len(rows)), key=lambda k: len(rows[k])))
-        unknown = min((j for j in pivot if j < size), key=lambda j: sum(j in r for r in rows),
-                      default=None)  # fmt: skip
-        if unknown is None:
-            return None
-        pivots.append((unknown, pivot))
-        for k, row in enumerate(rows):
-            if factor := row.get(unknown, 0):
-                lead, every = pivot[unknown], pivot.keys() | row.keys()
-                sums = {j: lead * row.get(j, 0) - factor * pivot.get(j, 0) for j in every}
-                common = gcd(*sums.values()) or 1
-                rows[k] = {j: x // common for j, x in sums.items() if x}
-    out = [*[Fraction(0)] * size, Fraction(-1)]  # the right side counts minus once
-    for unknown, row in reversed(pivots):
-        total = sum((x * out[j] for j, x in row.items() if j != unknown), Fraction(0))
-        out[unknown] = -total / row[unknown]
-    return out[:-1]
+    """A solution of so many equations in as many unknowns; None where there is none."""
+    unknowns = dict.fromkeys(((j,) for j in range(len(matrix))), Fraction(0))
+    rows = [dict(zip(unknowns, line, strict=True)) for line in matrix]
+    # Equations of few unknowns come first, and each stays so.
+    pairs = sorted(zip(rows, right, strict=True), key=lambda pair: sum(map(bool, pair[0].values())))
+    solution = solve_near(pairs, unknowns, lambda unknown: 1.0)
+    return None if solution is None else [*solution.values()]
 
 
 def independent_rows(

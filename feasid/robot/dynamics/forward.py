@@ -134,34 +134,29 @@ class ForwardModel:
                     )
         return out
 
-    def _linear_coefficients(self, symbol: str) -> Array:
-        """Coefficients of a term that is linear, seen by each coordinate."""
-        out = np.zeros(self.robot.dof)
-        for p in self._acting_terms:
-            if p.symbol == symbol:
-                out[p.coordinate] += p.ratio**2 * p.value
-        return out
-
     @cached_property
-    def _shared_matrices(self) -> dict[str, Array]:
-        """Linear terms of drives along several coordinates, by symbol, shape (dof, dof)."""
-        out = {symbol: np.zeros((self.robot.dof, self.robot.dof)) for symbol in LINEAR}
+    def _linear_terms(self) -> dict[tuple[str, bool], Array]:
+        """Those of drives along one coordinate (False) or several (True), (dof, dof)."""
+        shape = self.robot.dof, self.robot.dof
+        out = {(symbol, shared): np.zeros(shape) for symbol in LINEAR for shared in (False, True)}
         for k in range(len(self.robot.drives)):
             direction = self._drive_direction(k)
-            if np.count_nonzero(direction) > 1:
-                for symbol, column in self.robot.drive_columns(k).items():
-                    out[symbol] += self.robot.values[column] * np.outer(direction, direction)
+            shared = bool(np.count_nonzero(direction) > 1)
+            for symbol, column in self.robot.drive_columns(k).items():
+                if symbol in LINEAR:
+                    square = np.outer(direction, direction)
+                    out[symbol, shared] += self.robot.values[column] * square
         return out
 
     @cached_property
     def viscous_damping(self) -> Array:
         """Damping of each coordinate, shape (dof,) [N m s or N s]."""
-        return self._linear_coefficients("fv")
+        return np.diagonal(self._linear_terms["fv", False])
 
     @cached_property
     def armature(self) -> Array:
         """Drive inertia of each coordinate, shape (dof,) [kg m^2 or kg]."""
-        return self._linear_coefficients("Ia")
+        return np.diagonal(self._linear_terms["Ia", False])
 
     @cached_property
     def _terms(self) -> dict[bool, list[_ActingTerm]]:
@@ -190,7 +185,7 @@ class ForwardModel:
             both = np.moveaxis(below + above.swapaxes(0, 1), 2, 0)
             mass[part] = steps.T @ both @ steps
             tau[part] = world.torques.T @ steps
-        mass += np.diag(self.armature) + self._shared_matrices["Ia"]
+        mass += self._linear_terms["Ia", False] + self._linear_terms["Ia", True]
         return mass, tau + self._sum_terms(self._terms[False], q, dq)
 
     def _sum_terms(self, terms: Sequence[_ActingTerm], q: Array, dq: Array) -> Array:
@@ -244,7 +239,7 @@ class ForwardModel:
         out[:, 0] = q0
         q, v, last_velocity = q0.copy(), dq0.copy(), dq0.copy()
         alive, places = np.ones(count, bool), np.arange(dof)
-        K, D = (self._shared_matrices[symbol] for symbol in ("k", "fv"))
+        K, D = self._linear_terms["k", True], self._linear_terms["fv", True]
         between = 0.5 * step * D + 0.25 * step**2 * K  # velocities at the middle of the step
         for k in range(steps):
             # Position and velocity in the middle of the step: errors are of second order.

@@ -18,7 +18,7 @@ from scipy import linalg
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
-from feasid.core.exact.numbers import Exact, dot, printed_decimal, solve_square
+from feasid.core.exact.numbers import Exact, dot, printed_decimal, solve_linear
 from feasid.parameters.feasibility.constraints.sets import FeasibleSet
 from feasid.parameters.feasibility.proof.facial_reduction import REACHED, Face
 from feasid.parameters.feasibility.proof.question import DualPoint, ExactData, Question, adjoint
@@ -237,7 +237,7 @@ def _solve_near(
     rows = _independent_columns(moves.T)
     columns = _independent_columns(moves[rows])
     defects = [right[k] - dot(lines[k], out) for k in rows]
-    exact = solve_square([[lines[k][r] for r in columns] for k in rows], defects)
+    exact = solve_linear([[lines[k][r] for r in columns] for k in rows], defects)
     for r, d in zip(columns, exact or (), strict=False):
         out[r] += d
     return out
