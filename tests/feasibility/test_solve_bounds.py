@@ -197,7 +197,7 @@ def test_systems_are_solved_exactly_or_said_to_contradict_each_other(size, seed)
         assert relation
         for k in range(size):
             assert sum(c * matrix[i][k] for i, c in relation.items()) == 0
-    x = solve_linear(matrix, right)
+    x = solve_linear(matrix, right, [Fraction(0)] * size)
     assert (x is None) == any(sum(c * right[i] for i, c in r.items()) for r in relations)
     if x is not None:
         assert [sum(a * b for a, b in zip(row, x, strict=True)) for row in matrix] == right

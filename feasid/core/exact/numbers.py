@@ -234,14 +234,14 @@ def solve_near(
 
 
 def solve_linear(
-    matrix: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
+    matrix: Sequence[Sequence[Fraction]], right: Sequence[Fraction], near: Sequence[Fraction]
 ) -> list[Fraction] | None:
-    """A solution of so many equations in as many unknowns; None where there is none."""
-    unknowns = dict.fromkeys(((j,) for j in range(len(matrix))), Fraction(0))
-    rows = [dict(zip(unknowns, line, strict=True)) for line in matrix]
+    """A solution of these equations near this point; None where there is none."""
+    start: dict[Unknown, Fraction] = {(j,): x for j, x in enumerate(near)}
+    rows = [dict(zip(start, line, strict=True)) for line in matrix]
     # Equations of few unknowns come first, and each stays so.
     pairs = sorted(zip(rows, right, strict=True), key=lambda pair: sum(map(bool, pair[0].values())))
-    solution = solve_near(pairs, unknowns, lambda unknown: 1.0)
+    solution = solve_near(pairs, start, lambda unknown: 1.0)
     return None if solution is None else [*solution.values()]
 
 

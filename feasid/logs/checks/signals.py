@@ -83,6 +83,7 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
     moved = tuple(n for k, n in enumerate(names) if not known or (known[k] != known[k][:1]).any())
     unsigned = _unsigned_finding(raw, moved)
     findings += unsigned
+    # From how many samples of one value on a signal may be stuck.
     steps = (np.median(np.diff(raw.t[rows])) if len(rows) > 1 else 1.0 for rows in runs)
     suspicious = [max(STUCK_SAMPLES, STUCK / max(float(step), 1e-12)) for step in steps]
     for kind, values in raw.values.items():
@@ -237,7 +238,6 @@ def _rows_per_reading(values: Array) -> float:
 def _check_column(
     values: Array, where: _ColumnPlace, runs: Sequence[Rows], suspicious: Sequence[float]
 ) -> list[Finding]:
-    """Findings about one column; `suspicious`: samples of a long interval in each of the runs."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return []

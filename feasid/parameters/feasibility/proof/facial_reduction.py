@@ -159,7 +159,8 @@ class Face:
         lead, _ = numbers.independent_rows(forms)
         some = [forms[k] for k in lead]
         gram = [[numbers.dot(one, two) for two in some] for one in some]
-        factors = numbers.solve_linear(gram, [remainder[k] for k in lead]) or []
+        right, zeros = [remainder[k] for k in lead], [Fraction(0)] * len(lead)
+        factors = numbers.solve_linear(gram, right, zeros) or []
         W = {
             pair: sum((c * f[i] for c, f in zip(factors, some, strict=False)), Fraction(0))
             for i, pair in enumerate(self.index_pairs)

@@ -235,12 +235,8 @@ def _solve_near(
     if not exactly and any(c.denominator > FEW_DIGITS for line in lines for c in line):
         return out
     rows = _independent_columns(moves.T)
-    columns = _independent_columns(moves[rows])
-    defects = [right[k] - dot(lines[k], out) for k in rows]
-    exact = solve_linear([[lines[k][r] for r in columns] for k in rows], defects)
-    for r, d in zip(columns, exact or (), strict=False):
-        out[r] += d
-    return out
+    solution = solve_linear([lines[k] for k in rows], [right[k] for k in rows], out)
+    return out if solution is None else solution
 
 
 def _independent_columns(matrix: Array) -> list[int]:
