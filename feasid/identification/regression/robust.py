@@ -96,8 +96,8 @@ def reweight(
     if len(blocks) < FEWEST:
         most = sum(b.end - b.start for b in blocks) / (FEWEST + 1)
         raise InputError(
-            f"the log has {len(blocks)} blocks, robust weights need at least {FEWEST}: give "
-            f"block={np.floor(100 * most) / 100:.2f} or less"
+            f"the log has {len(blocks)} of the at least {FEWEST} blocks that robust weights need: "
+            f"give block={np.floor(100 * most) / 100:.2f} or less"
         )
     samples = np.array([block.reduced.rows for block in blocks])[:, None]
     weights = np.ones((len(blocks), len(blocks[0].reduced.triangles)))
