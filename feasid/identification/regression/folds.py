@@ -127,12 +127,18 @@ class Strata:
         """The same rows with torques taken `delay` [s] later, to first order."""
         change = np.eye(self.triangles.shape[-1])
         change[-1, -2] = delay
-        products = change.T @ self.products @ change
-        out = replace(self, triangles=_shift_torques(self.triangles, delay), products=products)
-        # Into the cache of the property, which would stack the triangles of folds again.
-        triangles, *sums = self.by_slowness
-        vars(out)["by_slowness"] = _shift_torques(triangles, delay), *sums
-        return out
+        triangles = self.triangles @ change
+        # Only the last two rows are no triangle any more: [upper b; lower c], from [a b; 0 c].
+        a, b, c = (self.triangles[..., i, j] for i, j in ((-2, -2), (-2, -1), (-1, -1)))
+        upper, lower = a + delay * b, delay * c
+        first = np.hypot(upper, lower)
+        has_rows, length = first > 0, np.where(first > 0, first, 1.0)
+        triangles[..., -2, -2], triangles[..., -1, -2] = first, 0.0
+        across = (upper * b + lower * c) / length
+        triangles[..., -2, -1] = np.where(has_rows, across, np.hypot(b, c))
+        triangles[..., -1, -1] = np.where(has_rows, a * c / length, 0.0)
+        # Those of all folds are formed of these, as after a file was read, to the last bit.
+        return replace(self, triangles=triangles, products=change.T @ self.products @ change)
 
     @cached_property
     def by_slowness(self) -> tuple[Array, Array, Array]:
@@ -181,22 +187,6 @@ class Strata:
             return 1.0
         # The trapezoid rule counts lag 0 by half, as the symmetric sum does.
         return float(max(1.0, 2.0 * np.trapezoid(rho[:end], LAGS[:end])))
-
-
-def _shift_torques(triangles: Array, delay: float) -> Array:
-    """Triangles of [w | tau | dtau/dt] with torques taken `delay` [s] later."""
-    out = triangles.copy()
-    out[..., -2] += delay * out[..., -1]
-    # Only the last two rows are no triangle any more: [upper b; lower c], from [a b; 0 c].
-    a, b, c = (triangles[..., i, j] for i, j in ((-2, -2), (-2, -1), (-1, -1)))
-    upper, lower = a + delay * b, delay * c
-    first = np.hypot(upper, lower)
-    has_rows, length = first > 0, np.where(first > 0, first, 1.0)
-    out[..., -2, -2], out[..., -1, -2] = first, 0.0
-    across = (upper * b + lower * c) / length
-    out[..., -2, -1] = np.where(has_rows, across, np.hypot(b, c))
-    out[..., -1, -1] = np.where(has_rows, a * c / length, 0.0)
-    return out
 
 
 def sum_strata(parts: Sequence[Strata]) -> Strata:
