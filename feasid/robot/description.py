@@ -432,7 +432,9 @@ class Robot(RobotLayout):
             if body.dof > 1:
                 continue
             if drive is None or drive.from_file:
-                drive = drive_with_terms(drive, body, USUAL_SYMBOLS, ())
+                without = {"Ia"} if body.joint in self.passive else set()
+                symbols = tuple(s for s in USUAL_SYMBOLS if s not in without)
+                drive = drive_with_terms(drive, body, symbols, ())
             if body.joint not in bodies:
                 drives.append(drive)
                 continue

@@ -191,6 +191,31 @@ def test_what_has_no_mass_is_neither_simulated_nor_learnt(sensors):
     assert np.isfinite(last.decision.evidence.inertia).all()
 
 
+def test_a_description_that_cannot_be_simulated_is_no_reference(springs, monkeypatch):
+    """Of a description that is too heavy, a motor behind a spring may get no inertia."""
+
+    def bodies_alone(base, inertials, *equations):
+        values = np.zeros(base.robot.size)
+        values[base.robot.inertial_columns] = inertials
+        return values
+
+    monkeypatch.setattr("feasid.identification.assessment.simulation.fit_joint_terms", bodies_alone)
+    simulated = springs[-1].simulate(springs[3])
+    assert "no-reference" in [note.code for note in simulated.notes]
+    assert np.isfinite(simulated.rms).all()
+
+
+def test_a_passive_joint_of_an_elastic_arm_has_no_motor(springs):
+    _, robot, log, *_ = springs
+    options = {"elastic": ["j1"], "passive": ["j2"]}
+    terms = feasid.reduce(log.drop(columns="tau_j2"), robot, **options).robot.parameter_names
+    assert ("j1_motor", "Ia") in terms
+    assert ("link2", "Ia") not in terms
+    (note,) = (n for n in feasid.fit(log.drop(columns="tau_j2"), robot, elastic=["j1"],
+                                     diagnose=False).notes if n.code == "no-torque")  # fmt: skip
+    assert "passive=['j2']" in str(note)
+
+
 def test_a_stiff_spring_is_excited_by_deflections_as_large_as_it_has(sensors):
     """A random motion of both sides would show it ten thousand times better."""
     _, robot, log, *_ = sensors

@@ -361,7 +361,16 @@ def simulate(
     drives, residuals = task.driving_torques(fitted or robot)
     errors = task.errors(robot, drives, residuals)
     none = [np.full_like(errors[0], np.nan)] * 2
-    compared = none if reference is None else task.errors(reference, drives, residuals)
+    compared, notes = none, motion.notes
+    if reference is not None:
+        try:
+            compared = [*task.errors(reference, drives, residuals)[:2]]
+        except InputError as error:
+            # Of a description that is too heavy, friction may be all that is fitted of a motor.
+            if fitted is None:
+                raise
+            text = f"the description with friction cannot be simulated: {error}"
+            notes = (*notes, Note(text, "no-reference"))
     models = {id(m): m for m in (robot, fitted, reference) if m is not None}
     axes = [robot.bodies[robot.joint_index(joint)].motion for joint in driving]
     moves = robot.moves
@@ -379,7 +388,7 @@ def simulate(
         noise_rms=errors[1][:, moves],
         reference_noise_rms=compared[1][:, moves],
         inertia_share=task.inertia_share([*models.values()], residuals)[moves],
-        notes=motion.notes,
+        notes=notes,
     )
 
 

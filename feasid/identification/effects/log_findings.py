@@ -224,8 +224,9 @@ def _unexcited_finding(
     # Two joints whose velocities are multiples of each other are not told apart.
     size = np.linalg.norm(dq, axis=0)
     likeness = np.abs(dq.T @ dq) / np.maximum(np.outer(size, size), 1e-300) - np.eye(len(names))
-    for m, n in ([names.index(x) for x in pair] for pair in robot.elastic.items()):
-        likeness[m, n] = likeness[n, m] = 0.0
+    for ends in robot.elastic.items():
+        places = [names.index(end) for end in ends]
+        likeness[np.ix_(places, places)] = 0.0
     i, j = np.unravel_index(int(np.argmax(likeness)), likeness.shape)
     advice = ""
     if idle:

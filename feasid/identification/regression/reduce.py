@@ -237,7 +237,11 @@ def find_measured_joints(
         if not missing:
             break
         listed = ", ".join(f"{joint} ({why})" for joint, why in missing.items())
-        note = Note(f"torques that the log does not hold: {listed}", "no-torque", joints=[*missing])
+        text = f"torques that the log does not hold: {listed}"
+        ends = {*robot.elastic.values(), *robot.sensors.values()}
+        if idle := [joint for joint in missing if joint not in ends]:
+            text += f"; of joints without a motor passive={idle} takes the equations, too"
+        note = Note(text, "no-torque", joints=[*missing])
         return tuple(j for j in robot.joints if j not in missing), [note]
     return None, []
 

@@ -79,9 +79,10 @@ def with_drive_options(robot: Robot, options: Mapping[str, Any]) -> Robot:
                 robot.joint_index(joint)
         except InputError as error:
             raise InputError(f"{name}= must name joints: {error}", option=name) from error
-    if elastic := [j for j in options.get("elastic") or () if j not in robot.elastic]:
-        robot = robot.with_elastic_joints(elastic)
-    return robot.with_passive_joints(options.get("passive") or ())
+    # Passive joints first: the others get terms of motors with the springs.
+    robot = robot.with_passive_joints(options.get("passive") or ())
+    elastic = [j for j in options.get("elastic") or () if j not in robot.elastic]
+    return robot.with_elastic_joints(elastic) if elastic else robot
 
 
 @dataclass(frozen=True)
