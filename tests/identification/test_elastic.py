@@ -71,7 +71,7 @@ def test_equations_of_axes_nearly_at_right_angles_count_as_they_hold(tmp_path):
 def test_a_file_has_the_springs_for_mujoco_and_for_us(springs, tmp_path):
     _, _, _, other, fit = springs
     path = tmp_path / "fitted.xml"
-    assert not fit.write(path).missing
+    assert all(line.startswith("for Pinocchio: ") for line in fit.write(path).missing)
     model = mujoco.MjModel.from_xml_path(str(path))
     np.testing.assert_allclose(model.tendon_stiffness, stiffness(fit)[0])
     again = feasid.load_robot(path)
@@ -201,7 +201,7 @@ def test_a_description_that_cannot_be_simulated_is_no_reference(springs, monkeyp
 
     monkeypatch.setattr("feasid.identification.assessment.simulation.fit_joint_terms", bodies_alone)
     simulated = springs[-1].simulate(springs[3])
-    assert "no-reference" in [note.code for note in simulated.notes]
+    assert not simulated.reference
     assert np.isfinite(simulated.rms).all()
 
 

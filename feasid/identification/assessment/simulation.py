@@ -361,16 +361,7 @@ def simulate(
     drives, residuals = task.driving_torques(fitted or robot)
     errors = task.errors(robot, drives, residuals)
     none = [np.full_like(errors[0], np.nan)] * 2
-    compared, notes = none, motion.notes
-    if reference is not None:
-        try:
-            compared = [*task.errors(reference, drives, residuals)[:2]]
-        except InputError as error:
-            # Of a description that is too heavy, friction may be all that is fitted of a motor.
-            if fitted is None:
-                raise
-            text = f"the description with friction cannot be simulated: {error}"
-            notes = (*notes, Note(text, "no-reference"))
+    compared = none if reference is None else task.errors(reference, drives, residuals)
     models = {id(m): m for m in (robot, fitted, reference) if m is not None}
     axes = [robot.bodies[robot.joint_index(joint)].motion for joint in driving]
     moves = robot.moves
@@ -388,7 +379,7 @@ def simulate(
         noise_rms=errors[1][:, moves],
         reference_noise_rms=compared[1][:, moves],
         inertia_share=task.inertia_share([*models.values()], residuals)[moves],
-        notes=notes,
+        notes=motion.notes,
     )
 
 
@@ -542,11 +533,14 @@ class SimulationWindows:
 
 
 def robot_as_described(base: BaseParameters, robot: Robot, reduced: Reduced) -> Robot | None:
-    """The description's inertials with joint terms fitted to the reduced log; None without them.
+    """The description's inertials with joint terms fitted to the reduced log; None without them,
+    and where a motor behind a spring gets no inertia, as of a description that is too heavy.
 
     `base`: with the joint terms to fit; `robot`: with the description's inertials, and bodies in
     the same order.
     """
     r, rho, _ = estimate_noise(reduced)[0].whitened_triangle(reduced)
     values = fit_joint_terms(base, robot.values[robot.inertial_columns], r, rho)
-    return base.robot.with_values(values) if np.isfinite(values).all() else None
+    terms = dict(zip(base.robot.parameter_names, values.tolist(), strict=True))
+    light = any(terms.get((motor, "Ia")) == 0 for motor in base.robot.elastic.values())
+    return base.robot.with_values(values) if np.isfinite(values).all() and not light else None
