@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -81,20 +80,15 @@ def robot_from_pinocchio(model: Any, gravity: npt.ArrayLike | None = None) -> Ro
         )
         bodies.append(body)
         if body.dof == 1:
-            drives += _drives(model, joint.idx_v, body)
+            # As far as the version of Pinocchio has them; newer ones call friction otherwise.
+            armature, damping, friction, older_friction = (
+                0.0
+                if (values := getattr(model, name, None)) is None
+                else float(values[joint.idx_v])
+                for name in ("armature", "damping", "upperDryFrictionLimit", "friction")
+            )
+            terms = JointTerms(armature, damping, friction or older_friction)
+            drives += terms.drives(body.name, body.joint)
     stated_gravity = model.gravity.linear if gravity is None else gravity
     source = Source("<pinocchio model>", "pinocchio", b"", tuple(term_notes(drives)))
     return Robot(tuple(bodies), np.array(stated_gravity), model.name, tuple(drives), source=source)
-
-
-def _drives(model: Any, row: int, body: Body) -> Iterator[Drive]:
-    """Armature, damping and dry friction, as far as the version of Pinocchio has them."""
-
-    def read_value(name: str) -> float:
-        values = getattr(model, name, None)
-        return 0.0 if values is None else float(values[row])
-
-    friction = read_value("upperDryFrictionLimit") or read_value("friction")
-    yield from JointTerms(read_value("armature"), read_value("damping"), friction).drives(
-        body.name, body.joint
-    )

@@ -10,7 +10,6 @@ import pkgutil
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ import numpy as np
 import feasid.robot.formats
 from feasid.core.arguments import call_user_function
 from feasid.core.arrays import Array
-from feasid.core.errors import FeasidError, InputError
+from feasid.core.errors import FeasidError
 from feasid.robot.bodies import Member
 from feasid.robot.formats.description import Description, Format
 from feasid.robot.formats.shapes import Drawing, Mesh, Shape, primitives
@@ -54,26 +53,11 @@ def format_of_text(text: XmlText) -> Format:
         if text.root.tag in form.roots:
             return form
     expected = [f"<{form.roots[0]}> ({form.title})" for form in FORMATS.values()]
-    text.fail(f"root is <{text.root.tag}>, expected {_join_with_or(expected)}", text.root)
+    text.fail(f"root is <{text.root.tag}>, expected {join_with_or(expected)}", text.root)
 
 
-def format_of_path(path: str | Path, default: str = "") -> Format:
-    """The format for a path: by its suffix, else the one with the `default` name.
-
-    Raises InputError: neither tells the format.
-    """
-    suffix = Path(path).suffix.lower()
-    for form in FORMATS.values():
-        if suffix in form.suffixes:
-            return form
-    if default in FORMATS and not suffix:
-        return FORMATS[default]
-    titles = _join_with_or([form.title for form in FORMATS.values()])
-    suffixes = _join_with_or([form.suffixes[0] for form in FORMATS.values()])
-    raise InputError(f"{path}: is this {titles}? Name it {suffixes}", path=str(path))
-
-
-def _join_with_or(words: Sequence[str]) -> str:
+def join_with_or(words: Sequence[str]) -> str:
+    """Words of a list in a sentence."""
     *others, last = words
     return f"{', '.join(others)} or {last}"
 

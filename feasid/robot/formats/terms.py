@@ -42,14 +42,10 @@ class JointTerms:
         return {symbol: value for symbol, value in named if value}
 
     def drives(self, body: str, joint: str) -> Iterator[Drive]:
-        """The joint's drive; None without terms."""
-        term_values = self.values
-        if term_values:
-            spring_rest = self.slack if "k" in term_values else 0.0
-            values = np.array([*term_values.values()])
-            yield Drive(
-                body, {joint: 1.0}, tuple(term_values), values, rest=spring_rest, from_file=True
-            )
+        """The joint's drive; none without terms."""
+        if values := self.values:
+            rest, numbers = self.slack if "k" in values else 0.0, np.array([*values.values()])
+            yield Drive(body, {joint: 1.0}, tuple(values), numbers, rest=rest, from_file=True)
 
 
 NO_TERMS = JointTerms()

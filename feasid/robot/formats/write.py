@@ -17,7 +17,12 @@ from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.formats import sidecar as sidecars
 from feasid.robot.formats.description import NO_EXTRAS, Description, Extras, Format
 from feasid.robot.formats.programs import programs_of, unread_parts, unread_terms
-from feasid.robot.formats.registry import format_of_path, read_description, reread_description
+from feasid.robot.formats.registry import (
+    FORMATS,
+    join_with_or,
+    read_description,
+    reread_description,
+)
 from feasid.robot.formats.rewrite import generate_file, patch_source
 from feasid.robot.formats.terms import LeftOut, count_by_kind
 from feasid.robot.formats.xml import parse_xml
@@ -194,9 +199,17 @@ def _parts_left_out(own: Description, new: Description) -> Iterator[LeftOut]:
 def format_of(robot: Robot, path: str | os.PathLike[str]) -> Format:
     """The format for a path: by its suffix, else that of the robot's file.
 
-    Raises InputError: the robot has elastic joints, and the format no springs for them.
+    Raises InputError: neither tells the format; or the robot has elastic joints, and the format no
+    springs for them.
     """
-    form = format_of_path(os.fspath(path), robot.source.format if robot.source else "")
+    suffix = Path(path).suffix.lower()
+    form = next((form for form in FORMATS.values() if suffix in form.suffixes), None)
+    if form is None and robot.source and not suffix:
+        form = FORMATS.get(robot.source.format)
+    if form is None:
+        titles = join_with_or([form.title for form in FORMATS.values()])
+        suffixes = join_with_or([form.suffixes[0] for form in FORMATS.values()])
+        raise InputError(f"{path}: is this {titles}? Name it {suffixes}", path=str(path))
     if robot.elastic and not form.holds_shared:
         raise InputError(
             f"{form.title} has no spring between the motor and the link of joint "

@@ -183,12 +183,14 @@ def read_bytes(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> byt
     try:
         return read_whole(path, limits.size)
     except LimitError as error:
-        raise _too_large(str(path), limits) from error
+        raise size_error(str(path), limits) from error
 
 
-def _too_large(path: str, limits: ReadLimits) -> LimitError:
+def size_error(path: str, limits: ReadLimits, others: str = "") -> LimitError:
+    """The error of a file that is too large, with the `others` that it includes."""
     return LimitError(
-        f"{path} is larger than {limits.size} bytes; ReadLimits(size=...) raises this limit",
+        f"{path}{others} is larger than {limits.size} bytes; "
+        "ReadLimits(size=...) raises this limit",
         path=path,
         limit=limits.size,
     )
@@ -208,7 +210,7 @@ def parse_xml(
     `limits`.
     """
     if len(data) > limits.size:
-        raise _too_large(path, limits)
+        raise size_error(path, limits)
     if not data.strip():
         raise DescriptionError(f"{path} is empty", path=path, line=1, column=1)
     if data.startswith(b"PK\x03\x04"):

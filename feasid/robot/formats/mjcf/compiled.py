@@ -140,20 +140,18 @@ def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> list[descript
         if kind == "joint":
             second = joints[ids[1]] if ids[1] >= 0 else ""
             out.append(description.Bond(kind, name, joints[ids[0]], second, (data[0], data[1])))
-        elif int(model.eq_objtype[k]) == SITE:
-            first, second = (names[int(model.site_bodyid[i])] for i in ids)
-            points = [np.array(model.site_pos[i]) for i in ids]
+            continue
+        ends, points, turn = ids, (data[:3], data[3:6]), None
+        if int(model.eq_objtype[k]) == SITE:
+            ends = int(model.site_bodyid[ids[0]]), int(model.site_bodyid[ids[1]])
+            points = np.array(model.site_pos[ids[0]]), np.array(model.site_pos[ids[1]])
             turns = [from_quaternion(model.site_quat[i]) for i in ids]
-            sites = first, second, (0.0, 1.0), points[0], points[1]
-            out.append(description.Bond(kind, name, *sites, turns[0] @ turns[1].T))
-        elif kind == "connect":
-            ends = names[ids[0]], names[ids[1]], (0.0, 1.0)
-            out.append(description.Bond(kind, name, *ends, data[:3], data[3:6]))
-        else:
+            turn = turns[0] @ turns[1].T
+        elif kind == "weld":
             # MuJoCo keeps of a weld the anchor in the second body, then its place in the first.
-            ends = names[ids[0]], names[ids[1]], (0.0, 1.0)
-            turn = from_quaternion(data[6:10])
-            out.append(description.Bond(kind, name, *ends, data[3:6], data[:3], turn))
+            points, turn = (data[3:6], data[:3]), from_quaternion(data[6:10])
+        bodies = names[ends[0]], names[ends[1]], (0.0, 1.0)
+        out.append(description.Bond(kind, name, *bodies, *points, turn))
     return out
 
 

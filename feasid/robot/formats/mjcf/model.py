@@ -14,11 +14,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
-from feasid.core.errors import InputError, LimitError, SecurityError
+from feasid.core.errors import InputError, SecurityError
 from feasid.core.files import is_regular
 from feasid.robot.formats.description import ExactPose, Joint
 from feasid.robot.formats.terms import LeftOut, UnmodelledEffect
-from feasid.robot.formats.xml import TEXT, Element, XmlText, parse_xml, read_bytes
+from feasid.robot.formats.xml import TEXT, Element, XmlText, parse_xml, read_bytes, size_error
 
 
 class MjcfFiles:
@@ -90,12 +90,7 @@ class MjcfFiles:
             data = read_bytes(path, self.limits)
             self.size += len(data)
             if self.size > self.limits.size:
-                raise LimitError(
-                    f"{self.main.path} and its includes are larger than {self.limits.size} bytes; "
-                    f"ReadLimits(size=...) raises this limit",
-                    path=self.main.path,
-                    limit=self.limits.size,
-                )
+                raise size_error(self.main.path, self.limits, " with its includes")
             text = parse_xml(data, os.fspath(path), self.limits)
             self.chain[resolved] = f"{self.text(element).path}:{element.line}"
             self.texts[id(text.root)] = text

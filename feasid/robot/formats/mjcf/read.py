@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from feasid.core.errors import DescriptionError, did_you_mean
+from feasid.core.errors import did_you_mean
 from feasid.core.exact.numbers import Number, quote
 from feasid.core.exact.poses import compose, identity, to_decimal
 from feasid.robot.bodies import Limits
@@ -75,8 +75,6 @@ class _MjcfReader:
 
     def read(self) -> Description:
         root = self.files.main.root
-        if root.tag not in FORMAT.roots:
-            self.files.fail(f"root is <{root.tag}>, expected <mujoco>", root)
         sections = list(self.files.children(root))
         for section in sections:
             if section.tag == "compiler":
@@ -284,15 +282,15 @@ class _MjcfReader:
                 scope,
             )
         if "fullinertia" in attributes:
-            six = self.numbers(element, "fullinertia", 6, scope)
+            six = self.numbers(element, "fullinertia", 6, scope=scope)
             moments = tuple(six[k].exact for k in FULL_ORDER)
         else:
             zero = Fraction(0)
-            diagonal = [n.exact for n in self.numbers(element, "diaginertia", 3, scope)]
+            diagonal = [n.exact for n in self.numbers(element, "diaginertia", 3, scope=scope)]
             xx, yy, zz = diagonal or [zero] * 3
             moments = (xx, zero, zero, yy, zero, zz)
         place = self.pose(element, attributes, scope)
-        mass = self.numbers(element, "mass", 1, scope)[0].exact
+        mass = self.numbers(element, "mass", 1, scope=scope)[0].exact
         return model.MjcfInertial(element, place, mass, moments)
 
     def joint(self, element: Element, scope: _Scope, count: int) -> Joint:
@@ -305,14 +303,14 @@ class _MjcfReader:
         if name in self.joints:
             first = self.joints[name].element.line
             self.fail(f"joint {name!r} is defined twice, first on line {first}", element, scope)
-        axis = [n.value for n in self.parse_numbers(element, "axis", 3, values, scope)]
+        axis = [n.value for n in self.numbers(element, "axis", 3, values, scope)]
         if axis == [0.0] * 3 and kind in ("hinge", "slide"):
             self.fail(f"joint {name!r}: the axis is zero", element, scope)
-        position = [n.value for n in self.parse_numbers(element, "pos", 3, values, scope)]
+        position = [n.value for n in self.numbers(element, "pos", 3, values, scope)]
         turn, shift = scope.frame.rotation, scope.frame.position
         unit = math.radians(1.0) if self.compiler.degrees and kind in ("hinge", "ball") else 1.0
-        reference = self.parse_numbers(element, "ref", 1, values, scope)
-        limits = self.parse_numbers(element, "range", 2, values, scope)
+        reference = self.numbers(element, "ref", 1, values, scope)
+        limits = self.numbers(element, "range", 2, values, scope)
         joint = Joint(
             name,
             model.KINDS[kind],
@@ -357,7 +355,7 @@ class _MjcfReader:
                 text = first
             numbers[name] = 0.0
             if not model.FLAGS.get(name, set()) & self.disabled:
-                numbers[name] = self.parse_numbers(element, name, 1, {name: text}, scope)[0].value
+                numbers[name] = self.numbers(element, name, 1, {name: text}, scope)[0].value
         in_units = numbers | {"springref": numbers["springref"] * unit}
         terms = JointTerms(**{field: in_units[name] for name, field in model.TERMS.items()})
         if kind not in ("hinge", "slide") and terms.values:
@@ -382,10 +380,10 @@ class _MjcfReader:
                 f"<{element.tag}> takes one orientation, has {', '.join(orientations)}", element
             )
         kind = (orientations or turns or [""])[0]
-        place = [to_decimal(n.exact) for n in self.parse_numbers(element, "pos", 3, values)]
+        place = [to_decimal(n.exact) for n in self.numbers(element, "pos", 3, values)]
         turn, settings = identity(), (self.compiler.degrees, self.compiler.eulerseq)
         if kind:
-            numbers = self.parse_numbers(element, kind, ORIENTATIONS[kind], values)
+            numbers = self.numbers(element, kind, ORIENTATIONS[kind], values)
             decimals = [to_decimal(n.exact) for n in numbers]
             try:
                 turn = rotation_from_attribute(kind, decimals, *settings)
@@ -396,19 +394,18 @@ class _MjcfReader:
     # -- numbers ------------------------------------------------------------------------------
 
     def numbers(
-        self, element: Element, name: str, count: int, scope: _Scope | None = None
-    ) -> tuple[Number, ...]:
-        return self.parse_numbers(element, name, count, element.attributes, scope)
-
-    def parse_numbers(
         self,
         element: Element,
         name: str,
         count: int,
-        values: dict[str, str],
+        values: dict[str, str] | None = None,
         scope: _Scope | None = None,
     ) -> tuple[Number, ...]:
-        """`count` numbers of an attribute, or none when it is absent."""
+        """`count` numbers of an attribute, or none when it is absent.
+
+        `values`: the attributes with those of the element's class.
+        """
+        values = element.attributes if values is None else values
         if name not in values:
             return ()
         tokens = values[name].split()
@@ -429,13 +426,10 @@ class _MjcfReader:
     def fail(
         self, message: str, element: Element, scope: _Scope | None, attribute: str | None = None
     ) -> NoReturn:
-        if scope is not None and scope.body is not None:
-            text = self.files.text(element)
-            text.fail(
-                f"body {scope.body!r}: {message}", element, attribute, DescriptionError,
-                body=scope.body,
-            )  # fmt: skip
-        self.files.fail(message, element, attribute)
+        # What hangs on the world has no body to name.
+        data = {} if scope is None or scope.body is None else {"body": scope.body}
+        where = "".join(f"body {name!r}: " for name in data.values())
+        self.files.fail(f"{where}{message}", element, attribute, **data)
 
     # -- tendons and equality constraints ------------------------------------------------------
 
@@ -453,7 +447,7 @@ class _MjcfReader:
             symbol: number.value
             for name, symbol in model.TENDON_TERMS.items()
             if not model.FLAGS.get(name, set()) & self.disabled
-            for number in self.parse_numbers(element, name, 1, values)
+            for number in self.numbers(element, name, 1, values)
             if number.value
         }
         factors = [self.numbers(e, "coef", 1)[0].value for e, _ in ends if "coef" in e.attributes]
@@ -461,7 +455,7 @@ class _MjcfReader:
             return None
         coupling = {joint.name: c for joint, c in zip(joints, factors, strict=True)}
         home = sum(c * j.terms.slack for c, j in zip(factors, joints, strict=True))
-        (length,) = self.parse_numbers(element, "springlength", 1, {"springlength": lengths[0]})
+        (length,) = self.numbers(element, "springlength", 1, {"springlength": lengths[0]})
         slack = home if length.value == UNSTATED else length.value
         parts = coupling, tuple(terms), np.array([*terms.values()])
         name = values.get("name") or f"tendon {number}"
@@ -481,7 +475,7 @@ class _MjcfReader:
             if "joint1" not in values:
                 self.files.fail("<joint> of <equality> lacks 'joint1'", element, "joint1")
             count = len(values.get("polycoef", "").split())
-            numbers = self.parse_numbers(element, "polycoef", count, values)
+            numbers = self.numbers(element, "polycoef", count, values)
             factors = [n.value for n in numbers] or [0.0, 1.0]
             if any(factors[LINEAR:]):
                 text = f"equality {name!r} is not linear: polycoef={values['polycoef']}"
@@ -499,8 +493,8 @@ class _MjcfReader:
                 if attribute not in values:
                     self.files.fail(f"<{kind}> lacks {attribute!r}", element, attribute)
             ends = kind, name, values["body1"], values.get("body2", WORLD)
-            anchor = np.array([n.value for n in self.parse_numbers(element, "anchor", 3, values)])
-            pose = np.array([n.value for n in self.parse_numbers(element, "relpose", 7, values)])
+            anchor = np.array([n.value for n in self.numbers(element, "anchor", 3, values)])
+            pose = np.array([n.value for n in self.numbers(element, "relpose", 7, values)])
             second = anchor if anchor.size else np.zeros(3)
             if kind == "connect":
                 yield Bond(*ends, first_point=anchor)

@@ -70,32 +70,25 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
         else:
             text = f'<option gravity="{decimals(changes.gravity)}"/>'
             patch.insert_first(patch.text.root, [text])
-    forces = dict(changes.extras.forces)  # in place of those that this package wrote before
-    for section in patch.text.root.all("actuator"):
-        for element in section.children:
-            joint = element.attributes.get("joint", "")
-            if element.attributes.get("name") == _force_name(joint):
-                patch.numbers(element, "biasprm", [forces.pop(joint, 0.0)])
-    if forces:
-        patch.insert_last(patch.text.root, _force_lines(forces))
-    # Write these gains to the file's own position actuators, and add those that it lacks. Raises
-    # InputError: an actuator whose gear or damping ratio would multiply the written gains.
-    remaining = dict(changes.extras.servos)
-    for section in patch.text.root.all("actuator"):
-        for element in section.children:
-            joint, name = (element.attributes.get(k, "") for k in ("joint", "name"))
-            if element.tag not in ("position", "general") or joint not in remaining:
-                continue
-            if name == _force_name(joint):
-                continue
+    # Constant forces replace those that this package wrote before; gains go to the file's own
+    # position actuators. What the file lacks of both is added.
+    forces, servos = dict(changes.extras.forces), dict(changes.extras.servos)
+    for element in (e for part in patch.text.root.all("actuator") for e in part.children):
+        joint, name = (element.attributes.get(k, "") for k in ("joint", "name"))
+        if name == _force_name(joint):
+            patch.numbers(element, "biasprm", [forces.pop(joint, 0.0)])
+        elif element.tag in ("position", "general") and joint in servos:
+            # Either would multiply the written gains.
             for attribute in element.attributes.keys() & {"gear", "dampratio"}:
                 raise InputError(
                     f"{patch.text.path}:{element.line}: the servo of joint {joint!r} cannot be "
                     f"written to actuator {name!r}, which has {attribute}: delete this attribute"
                 )
-            _set_servo(patch, element, remaining.pop(joint))
-    if remaining:
-        patch.insert_last(patch.text.root, _servo_lines(remaining))
+            _set_servo(patch, element, servos.pop(joint))
+    if forces:
+        patch.insert_last(patch.text.root, _force_lines(forces))
+    if servos:
+        patch.insert_last(patch.text.root, _servo_lines(servos))
     _patch_springs(patch, mjcf, changes)
     return patch.apply()
 

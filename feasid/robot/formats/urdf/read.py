@@ -74,9 +74,6 @@ class _UrdfReader:
 
     def read(self) -> description.Description:
         text, root = self.text, self.text.root
-        if root.tag != "robot":
-            known = " (this is MJCF)" if root.tag == "mujoco" else ""
-            text.fail(f"root is <{root.tag}>, expected <robot>{known}", root)
         for element in root.walk():
             if element.tag.startswith("xacro:"):
                 what = f"<{element.tag}> is xacro, not URDF"
