@@ -16,7 +16,7 @@ from feasid.core.errors import InputError
 from feasid.parameters.identifiability import exact
 from feasid.parameters.identifiability.base import base_parameters
 from feasid.parameters.identifiability.exact import Subspace, certify, exact_blocks
-from feasid.parameters.identifiability.rounding import file_rounding
+from feasid.parameters.identifiability.rounding import choose_rounding
 
 # -- exact certification ---------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ def test_a_saved_description_that_goes_in_circles_ends(tmp_path):
     for before, link in (("base", "b"), ("a", "b"), ("b", "c")):
         turned = text.replace(f'<parent link="{before}"/>', f'<parent link="{link}"/>')
         circle = replace(robot, source=replace(robot.source, text=turned.encode()))
-        assert len(file_rounding(circle).angles) in (0, len(robot.bodies))
+        assert len(choose_rounding(circle, "file").angles) in (0, len(robot.bodies))
         assert base_parameters(circle).size >= base_parameters(robot).size
 
 
@@ -196,7 +196,7 @@ VISUAL = """<link name="a"><visual><origin rpy="1.57 0 0"/><geometry><sphere rad
 def test_visuals_and_comments_say_nothing_about_joints(tmp_path):
     text = arm("1.5707963267948966", tilt="0.0005").replace('<link name="a"/>', VISUAL)
     robot = loaded(tmp_path, text)
-    assert file_rounding(robot).angles == ()
+    assert choose_rounding(robot, "file").angles == ()
     assert base_parameters(robot).roundings == ()
 
 

@@ -49,7 +49,9 @@ def equations_from_other_data(
     robot, size = base.robot, base.size
     columns = base.independent.tolist()
     parts = [np.zeros((0, size))]
-    for item in _as_list(given):
+    # One log or one motion needs no list.
+    items: Any = [] if given is None else given
+    for item in items if isinstance(items, list | tuple) else [items]:
         if isinstance(item, Reduced):
             equations = item
             if item.fingerprint != fingerprint_of(robot, columns):
@@ -85,12 +87,6 @@ def equations_from_other_data(
 
 def _geometry_fingerprint(robot: Robot) -> str:
     return fingerprint_of(replace(robot, drives=(), load_model=None), ())
-
-
-def _as_list(given: Given) -> list[Reduced | Trajectory]:
-    if given is None:
-        return []
-    return list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
 
 
 OBJECTIVES = ("logdet", "condition", "prediction", "gains")

@@ -234,9 +234,7 @@ class DualNumber:
     __rmul__ = __mul__
 
     def __truediv__(self, other: float) -> DualNumber:
-        return DualNumber(
-            self.value / other, self._apply_chain_rule(self.value, np.asarray(1.0 / other)).slopes
-        )
+        return self._apply_chain_rule(self.value / other, np.asarray(1.0 / other))
 
     def __abs__(self) -> DualNumber:
         return self._apply_chain_rule(np.abs(self.value), np.sign(self.value))

@@ -236,16 +236,15 @@ class Problem:
         return self.basis.matrices(self.limit_grid)[self._limited_derivatives]
 
     @cached_property
-    def _edges(self) -> Array:
-        """These limits one beside the other, (2, ...)."""
-        return np.hstack([*np.array(self.bounds.derivative_limits)[self._limited_derivatives]])
+    def _limits(self) -> Array:
+        """These limits, (derivatives, 2, dof)."""
+        return np.array(self.bounds.derivative_limits)[self._limited_derivatives]
 
     def limit_usage(self, joint: int, z: Array) -> float:
         """The share that a joint's motion uses of the tightest of its linear limits."""
         deviation = self._fine @ (self.coordinates.span[joint] @ z)
         centre = self._fine @ self.coordinates.centre[:, joint]
-        limits = np.array(self.bounds.derivative_limits)[self._limited_derivatives, :, joint]
-        shares = deviation[:, None] / (limits[:, :, None] - centre[:, None])
+        shares = deviation[:, None] / (self._limits[:, :, joint, None] - centre[:, None])
         return float(shares.max(initial=0.0))
 
     @cached_property
@@ -279,7 +278,7 @@ class Problem:
         orders, count, _ = self._fine.shape
         values = self._fine @ self.coordinates.coefficients(z)
         curves = np.ascontiguousarray(values.swapaxes(1, 2)).reshape(-1, count)
-        value, row_bar = _limit_barrier(curves, self._edges, barrier)
+        value, row_bar = _limit_barrier(curves, np.hstack([*self._limits]), barrier)
         slope = np.tensordot(self._fine, row_bar.reshape(orders, -1, count), ((0, 1), (0, 2)))
         motion = self.motion(z)
         torque = bool(np.isfinite(self.bounds.torque).any())

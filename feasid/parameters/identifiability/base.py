@@ -460,9 +460,7 @@ def load_parameters(base: BaseParameters, load: Any, body: str | None = None) ->
 
 def resolve_base(base: Any) -> Any:
     """Base parameters from the argument `base=`; InputError where it is none."""
-    if isinstance(base, str | Path):
-        base = load_robot(base)
-    if isinstance(base, Robot):
+    if isinstance(base, str | Path | Robot):
         return base_parameters(base)
     if base is None:
         raise InputError(

@@ -241,7 +241,7 @@ class Subspace:
         while waiting:
             vector = waiting.pop()
             for matrix in generators:
-                image = [row[0] for row in matrix_product(matrix, [[v] for v in vector])]
+                image = map_vectors(matrix, [vector])[0]
                 if self.add(image):
                     waiting.append(image)
         return self
@@ -403,24 +403,15 @@ def _propagate_exactly(
     velocities = [] if run.static else [s[:6] for s in stacked]
     motion = Subspace([*(v[:6] for v in carried), *velocities]).basis
     differences = Subspace([d[:6] for d in differences]).basis
-    state = ExactSpans(motion, point[:6], differences, functionals)
-    return state, _reduce_to_block_columns(echelon, i, rows)
-
-
-def _reduce_to_block_columns(echelon: Echelon, i: int, rows: Matrix) -> Matrix:
-    """Rows on the columns of a block: symmetric rotors reduced, absent drive terms left out."""
-    rotor, symbols = echelon.run.robot.bodies[i].rotor, echelon.run.drive_symbols(i)
-    reduce = None
-    if rotor is not None and rotor.symmetric:
-        reduce = [[to_rational(int(v)) for v in row] for row in SYMMETRIC_ROTOR]
-    out = []
-    for row in rows:
-        *x, inertia, offset = row
-        if reduce is not None:
-            x = x[:10] + matrix_product([x[10:]], reduce)[0]
+    # Rows on the block's columns: symmetric rotors are reduced, absent drive terms left out.
+    reduction = [[to_rational(int(v)) for v in row] for row in SYMMETRIC_ROTOR]
+    block_rows, symbols = [], run.drive_symbols(i)
+    for *x, inertia, offset in rows:
+        if rotor is not None and rotor.symmetric:
+            x = x[:10] + matrix_product([x[10:]], reduction)[0]
         terms = {"Ia": inertia, "fo": offset}
-        out.append(x + [terms[symbol] for symbol in symbols])
-    return out
+        block_rows.append(x + [terms[symbol] for symbol in symbols])
+    return ExactSpans(motion, point[:6], differences, functionals), block_rows
 
 
 def _momentum_functional(vector: Vector, screw: Vector) -> Vector:

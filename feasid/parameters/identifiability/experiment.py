@@ -325,9 +325,8 @@ class RestrictedCoefficients(Coefficients):
     def _null_vectors(self) -> tuple[Index, Array]:
         """Columns of the unknowns in the order of preference, and their null vectors."""
         vt, rank, _ = self._rank_decision
-        place = {int(c): k for k, c in enumerate(self.unknowns.roots)}
-        columns = np.array([c for c in self.order if int(c) in place], dtype=np.intp)
-        null = vt[rank:].T[[place[int(c)] for c in columns]]
+        columns = self.order[np.isin(self.order, self.unknowns.roots)]
+        null = vt[rank:].T[np.searchsorted(self.unknowns.roots, columns)]  # roots increase
         return columns, np.asarray(np.linalg.qr(null)[0])
 
     @cached_property

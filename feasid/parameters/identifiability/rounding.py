@@ -73,8 +73,16 @@ class RoundedNumber:
         return f"joint {self.joint!r}: an offset is {self.value:.2g} m"
 
 
-def file_rounding(robot: Robot) -> PoseRounding:
-    """Rounding of the numbers that place the robot's joints in its file."""
+def choose_rounding(robot: Robot, snap: str | float | None) -> PoseRounding:
+    """Rounding of the numbers that place a robot's joints: as its file shows, none, or as given."""
+    if snap is None:
+        return EXACT
+    if not isinstance(snap, str):
+        if not 0 <= snap <= COARSEST:
+            raise InputError(f"snap is {snap}: an angle between 0 and {COARSEST} rad")
+        return PoseRounding((float(snap),) * len(robot.bodies))
+    if snap != "file":
+        raise InputError(f"snap {snap!r} is not known: 'file', None or an angle [rad]")
     description = reread_description(robot)
     if description is None:
         return EXACT
@@ -161,12 +169,12 @@ def with_exact_geometry(
 
 def exact_rotation(rotation: Array, tolerance: float) -> tuple[Array, float]:
     """Nearest rotation whose entries next to zero are zero, and the largest of them."""
-    small = (np.abs(rotation) <= tolerance) & (rotation != 0)
-    off = float(np.abs(rotation[small]).max()) if small.any() else 0.0
+    zero = np.abs(rotation) <= tolerance
+    off = float(np.abs(rotation[zero]).max(initial=0.0))
     if off == 0.0:
         return rotation, 0.0
-    zero = np.abs(rotation) <= tolerance
     out = rotation.copy()
+    # The nearest rotation has no zeros there again: making both in turns converges to one that has.
     for _ in range(PROJECTIONS):
         out[zero] = 0.0
         u, _, vt = np.linalg.svd(out)
@@ -218,16 +226,3 @@ def angle_rounding_error(token: str) -> float:
         if round(value / step) and decimals >= enough and close:
             return float(error)
     return 0.0
-
-
-def choose_rounding(robot: Robot, snap: str | float | None) -> PoseRounding:
-    """Rounding of a robot's numbers: as its file shows, none, or as given."""
-    if snap is None:
-        return EXACT
-    if isinstance(snap, str):
-        if snap != "file":
-            raise InputError(f"snap {snap!r} is not known: 'file', None or an angle [rad]")
-        return file_rounding(robot)
-    if not 0 <= snap <= COARSEST:
-        raise InputError(f"snap is {snap}: an angle between 0 and {COARSEST} rad")
-    return PoseRounding((float(snap),) * len(robot.bodies))

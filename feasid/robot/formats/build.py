@@ -7,7 +7,7 @@ inertia and springs of joints become drives with these values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +32,7 @@ def build_robot(
     source: Source,
     floating: bool | None = None,
     gravity: npt.ArrayLike | None = None,
-    ignore: Iterable[str] = (),
+    ignore: frozenset[str] = frozenset(),
 ) -> Robot:
     """Build the robot of a description; for the options see `feasid.load_robot`.
 
@@ -41,10 +41,7 @@ def build_robot(
     modelled and that `ignore` does not name. Raises InputError: `floating` contradicts the
     description. Raises MissingExtraError: masses that only the format's compiler knows.
     """
-    left_out = [
-        *terms.refuse_effects(description.effects, terms.check_ignored(ignore)),
-        *description.left_out,
-    ]
+    left_out = [*terms.refuse_effects(description.effects, ignore), *description.left_out]
     notes = [*description.all_notes]
     floats = _has_floating_base(description, floating, notes)
     values = _link_parameters(description)

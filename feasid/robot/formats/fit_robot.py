@@ -121,8 +121,8 @@ def with_fit_terms(
         friction = [word for word, symbols in FRICTION.items() if have.issuperset(symbols)]
     elif friction is None:
         described = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
-        alone = not robot.couplings and not robot.loops and robot.dof == len(robot.bodies)
-        more = GEAR_FRICTION if described and alone else GEAR_FRICTION[:1]
+        # The load of a gear is the torque of its own joint.
+        more = GEAR_FRICTION if described and robot.is_plain else GEAR_FRICTION[:1]
         friction = [*USUAL_FRICTION, *(more if offer == CandidateTerms() else ())]
         notes.append(
             Note(TERMS_EVERYWHERE_NOTE if robot.drives else TERMS_ADDED_NOTE, "friction-added")
@@ -148,7 +148,7 @@ def without_unmeasured_terms(robot: Robot, measured: Sequence[str]) -> tuple[Rob
                 f"measured={[*measured]}: there is no joint {joint!r}{hint}; there are {there}",
                 joint=joint,
             )
-    if robot.couplings or robot.loops or robot.dof != len(robot.bodies):
+    if not robot.is_plain:
         raise InputError(
             f"measured is for robots whose joints move by themselves, with one degree of freedom "
             f"each; robot {robot.name!r} has others: leave it out",

@@ -96,18 +96,18 @@ def load_robot(
     --------
     >>> robot = load_robot("arm.urdf", lock={"gripper": 0.0})  # doctest: +SKIP
     """
-    locks, ignore = dict(lock or {}), check_ignored(ignore)
+    locks, ignored = dict(lock or {}), check_ignored(ignore)
     robot: Robot | None = None
     if hasattr(path, "jointPlacements") and hasattr(path, "inertias"):  # pinocchio.Model
         robot = robot_from_pinocchio(path, gravity)
     elif hasattr(path, "worldbody") and hasattr(path, "to_xml"):  # mujoco.MjSpec
         source = Source(f"<{path.modelname}>", "mjcf", path.to_xml().encode())
         description = describe_mjmodel(path.compile(), source.path)
-        robot = build_robot(description, source, None, gravity, ignore)
+        robot = build_robot(description, source, None, gravity, ignored)
     elif hasattr(path, "body_inertia") and hasattr(path, "jnt_type"):  # mujoco.MjModel
         description = describe_mjmodel(path)
         source = Source(description.path, "mujoco", b"", reading={"compiled": path})
-        robot = build_robot(description, source, None, gravity, ignore)
+        robot = build_robot(description, source, None, gravity, ignored)
     if robot is not None:
         return robot.locked(locks) if locks else robot
     text = replace(_parse_source(path, limits), model=model)
@@ -120,7 +120,7 @@ def load_robot(
         "gravity": gravity,
         "use_mujoco": use_mujoco,
         "limits": limits,
-        "ignore": tuple(ignore),
+        "ignore": tuple(sorted(ignored)),  # sets have another order in every process
         **({"model": model} if model else {}),
     }
     source = Source(text.path, form.name, text.data, text.notes, reading)
@@ -131,7 +131,7 @@ def load_robot(
     else:
         description = form.read(text)
         remember_description(source, description)
-    robot = build_robot(description, source, floating, gravity, ignore)
+    robot = build_robot(description, source, floating, gravity, ignored)
     if sidecar and text.path != TEXT:
         robot = with_loop_table(robot, text.path)
         return with_sidecar(robot, text.path, text.data, locks, gravity)

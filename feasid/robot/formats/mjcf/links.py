@@ -169,7 +169,7 @@ def rotation_from_attribute(
             x = _normalise(numbers[:3])
             along = sum((a * b for a, b in zip(x, numbers[3:], strict=True)), Decimal(0))
             y = _normalise([b - along * a for a, b in zip(x, numbers[3:], strict=True)])
-            return [list(row) for row in zip(x, y, _cross(x, y), strict=True)]
+            return [list(row) for row in zip(x, y, np.cross(np.array(x), y), strict=True)]
         if kind == "zaxis":
             a, b, c = _normalise(numbers)
             if c < 0 and not (a or b):
@@ -194,10 +194,6 @@ def _from_quaternion(q: Decimals) -> poses.Rotation:
         [2 * (x * y + w * z) / n, (w * w - x * x + y * y - z * z) / n, 2 * (y * z - w * x) / n],
         [2 * (x * z - w * y) / n, 2 * (y * z + w * x) / n, (w * w - x * x - y * y + z * z) / n],
     ]
-
-
-def _cross(a: Decimals, b: Decimals) -> list[Decimal]:
-    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
 def _normalise(v: Decimals) -> list[Decimal]:
