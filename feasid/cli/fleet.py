@@ -74,15 +74,12 @@ TAKES = {"add": ("day", "compact"), "drift": ("since", "report"), "fit": ("since
 def run_store(arguments: argparse.Namespace) -> Answer:
     """Keep reduced logs by robot and day, name what drifts, and fit the logs of a robot."""
     action = arguments.action
-    for name in NEEDS[action]:
-        if not getattr(arguments, name):
-            word = "LOG" if name == "logs" else f"--{name}"
-            raise InputError(f"feasid store {action} needs {word}", option=name)
-    used = {*NEEDS[action], *TAKES.get(action, ())}
-    for name in {name for names in (*NEEDS.values(), *TAKES.values()) for name in names} - used:
-        if getattr(arguments, name):
-            word = "LOG" if name == "logs" else f"--{name}"
-            raise InputError(f"feasid store {action} needs no {word}", option=name)
+    every = dict.fromkeys(name for names in (*NEEDS.values(), *TAKES.values()) for name in names)
+    for name in every:
+        needed, absent = name in NEEDS[action], not getattr(arguments, name)
+        if needed == absent and name not in TAKES.get(action, ()):
+            what = ("" if needed else "no ") + ("LOG" if name == "logs" else f"--{name}")
+            raise InputError(f"feasid store {action} needs {what}", option=name)
     outputs = {"--report": arguments.report, "--save": arguments.save}
     check_outputs(outputs, [arguments.robot], overwrite=arguments.overwrite)
     options = read_options(arguments, FitOptions, "feasid store")

@@ -43,7 +43,7 @@ def run_payload(arguments: argparse.Namespace) -> Answer:
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     options = read_options(arguments, LoadOptions, "feasid payload")
     from feasid.applications.loads.controllers import require_maker
-    from feasid.applications.loads.payload import load_as_data, payload
+    from feasid.applications.loads.payload import WRITTEN, payload
     from feasid.applications.loads.wrist import payload_from_wrench
     from feasid.identification.regression.reduce import open_sources
     from feasid.options.complete import check_options
@@ -62,7 +62,9 @@ def run_payload(arguments: argparse.Namespace) -> Answer:
     else:
         logs = open_sources(arguments.loaded), open_sources(arguments.without)
         load = payload(*logs, robot, body=arguments.body, **options)
-    values = load_as_data(load)
+    values = {name: getattr(load, name) for name in WRITTEN}
+    if load.sensor is not None:
+        values["sensor"] = vars(load.sensor)
     print(load)  # also where a controller does not get it
     if arguments.controller:
         converted = load.to(arguments.controller, force=arguments.force)

@@ -8,12 +8,13 @@ import argparse
 import shlex
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from feasid.cli import Answer
 from feasid.cli.options import flag, options_of, read_options, takes, word
-from feasid.cli.output import check_picture, write_picture
+from feasid.cli.output import check_picture, write_outputs, write_picture
 from feasid.cli.robot import LOAD, ROBOT, read_robot, robot_words
 from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError, LogError
@@ -156,9 +157,7 @@ def run_replay(arguments: argparse.Namespace) -> Answer:
     for cause, count in played.online.faults.items():
         print(f"{count} samples {cause}")
     print(played.estimates[-1].verified)
-    if arguments.plot:
-        write_picture(played.plot(), arguments.plot, overwrite=arguments.overwrite)
-        print(f"wrote {arguments.plot}")
+    write_outputs(arguments, plot=partial(write_picture, played.plot))
     return 0 if played.estimates[-1].decision.open else 1, lambda: {
         "estimates": [
             {"time": e.time, "r2": e.r2, "open": e.decision.open, "reasons": e.decision.reasons}
@@ -212,12 +211,8 @@ def run_excite(arguments: argparse.Namespace) -> Answer:
         given=[Reduced.load(path) for path in arguments.given],
     )
     print(motion.summary())
-    if arguments.out:
-        motion.to_csv(arguments.out, overwrite=arguments.overwrite)
-    if arguments.ros:
-        motion.to_ros(arguments.ros, overwrite=arguments.overwrite)
-    if arguments.plot:
-        write_picture(motion.plot(), arguments.plot, overwrite=arguments.overwrite)
+    picture = partial(write_picture, motion.plot)
+    write_outputs(arguments, out=motion.to_csv, ros=motion.to_ros, plot=picture)
     proof = motion.certificate
     return 0, lambda: {
         "robot": robot.name,

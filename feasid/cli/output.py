@@ -53,10 +53,10 @@ def check_picture(path: str | None) -> None:
             raise InputError("--plot takes a file that ends in .png, .svg or .pdf")
 
 
-def write_picture(figure: Figure, path: str, *, overwrite: bool) -> None:
-    """Write a figure in the format of the file's ending."""
+def write_picture(plot: Callable[[], Figure], path: str, *, overwrite: bool) -> None:
+    """Draw a figure and write it in the format of the file's ending."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=Path(path).suffix[1:].lower())
+    plot().savefig(buffer, format=Path(path).suffix[1:].lower())
     write_atomically(path, buffer.getvalue(), overwrite=overwrite)
 
 

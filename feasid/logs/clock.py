@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -110,18 +110,15 @@ def _parse_stamps(series: pd.Series[Any], where: str, column: Any) -> pd.Series[
     """Texts of dates and times, or of times alone."""
     import pandas as pd
 
-    clock = CLOCK.match(series.iloc[0])
-
-    def convert(errors: Literal["raise", "coerce"]) -> pd.Series[Any]:
-        if clock:
-            return pd.to_timedelta(series, errors=errors)
-        return pd.to_datetime(series, errors=errors, format="ISO8601", utc=True)
-
-    try:
-        return convert("raise")
-    except ValueError:
-        read = convert("coerce")
-    row = int(np.argmax(np.asarray(read.isna() & series.notna())))
+    read: pd.Series[Any]
+    if CLOCK.match(series.iloc[0]):
+        read = pd.to_timedelta(series, errors="coerce")
+    else:
+        read = pd.to_datetime(series, errors="coerce", format="ISO8601", utc=True)
+    bad = np.asarray(read.isna() & series.notna())
+    if not bad.any():
+        return read
+    row = int(np.argmax(bad))
     raise LogError(
         f"time ({where}) has {str(series.iloc[row])[:40]!r} in row {row}: expected numbers, or "
         "dates and times such as 2026-01-31T12:00:00.005",

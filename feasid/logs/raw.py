@@ -298,7 +298,7 @@ def _torques_from_controls(
     A control's column has the actuator's name or number, or is that of `columns`; velocities that
     the log lacks are a spline's.
     """
-    if not robot.is_tree or robot.dof != len(robot.bodies):
+    if not robot.is_plain:
         raise LogError("controls need joints that move by themselves; log torques instead")
     names = actuator_names(model)
     pattern = str(columns.get(naming.CONTROL, f"{naming.CONTROL}_{{}}"))

@@ -330,8 +330,7 @@ def find_missing_torques(
     longer than memory, only the names of columns are read. Robots with couplings, loops or several
     degrees of freedom per joint have none.
     """
-    alone = robot.dof == len(robot.bodies) and not robot.couplings and not robot.loops
-    if not alone or robot_floats(robot):
+    if not robot.is_plain:
         return {}
     df = head_of(log, robot, topic)
     try:

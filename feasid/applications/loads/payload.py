@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 
@@ -82,7 +82,7 @@ WRITTEN = (
     *("body", "mass", "centre", "inertia", "mass_std", "centre_std", "inertia_std", "residual"),
     *("level", "reasons"),
 )
-"""Attributes of a load that its file has."""
+"""Attributes of a load that its file has, besides its wrist sensor."""
 
 
 @checked_methods
@@ -239,12 +239,6 @@ class Payload:
             + (f"the sensor  {self.sensor}\n  " if self.sensor is not None else "")
             + "".join([self.verified, *(f"\n!! {text}" for text in warnings)])
         )
-
-
-def load_as_data(load: Payload) -> dict[str, Any]:
-    """The attributes of `WRITTEN`, and what the log shows of a wrist sensor."""
-    sensor = {} if load.sensor is None else {"sensor": vars(load.sensor)}
-    return {name: getattr(load, name) for name in WRITTEN} | sensor
 
 
 def payload_of_fit(

@@ -361,7 +361,8 @@ def _identify_load(
     body: str, runs: Sequence[_SensorRun], rotation: Array, widths: Mapping[str, float], dof: int
 ) -> Payload:
     """The load behind the corrected sensor, by least squares for it and six offsets."""
-    counts = (3, 1, 6, 3, dof)
+    # Errors by kind: every joint has a zero.
+    counts = [len(range(ERRORS["zero"].start + dof)[places]) for places in ERRORS.values()]
     corrected, values, moments, weight, load = _find_errors(runs, widths, counts)
     matrix, felt = _linearise(runs, values, load)
     triangle = _reduce(matrix, felt, weight)

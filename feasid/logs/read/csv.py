@@ -11,7 +11,6 @@ import gzip
 import io
 import re
 import warnings
-import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from feasid.core.errors import InputError, LogError
+from feasid.core.errors import InputError, LogError, refuse_damage
 from feasid.core.files import open_for_reading, read_rest
 from feasid.logs.columns import cells_to_numbers
 from feasid.logs.read import formats
@@ -179,8 +178,7 @@ def _read_header(
         raise LogError(f"{path}: the file is empty", path=path)
     start, first = text.lstrip()[:20], lines.line
     if start.startswith(("<", "{", "[{")):
-        text = f"{path}, line {first}: not a CSV file, it starts with {start!r}"
-        raise LogError(text, path=path, line=first)
+        raise _line_error(path, first, f"not a CSV file, it starts with {start!r}")
     if match := SAID.fullmatch(text):
         notes.append(f"line {first} states how columns are separated: {text.strip()}")
         lines.go_to_next()
@@ -306,11 +304,8 @@ def read_csv_file(path: Path, how: formats.LogReading) -> pd.DataFrame:
     with open_for_reading(path, how.max_bytes) as file:
         if path.suffix.lower() == ".gz":
             limit = formats.unpacked_limit(file, how.max_bytes)
-            try:
-                with gzip.open(file) as unzipped:
-                    data = unzipped.read(limit + 1)
-            except (EOFError, OSError, zlib.error) as error:
-                raise LogError(f"{path}: damaged gzip file: {error}", path=str(path)) from error
+            with refuse_damage(path, "damaged gzip file"), gzip.open(file) as unzipped:
+                data = unzipped.read(limit + 1)
             if len(data) > limit:
                 raise formats.expansion_error(path, limit)
         else:
