@@ -54,10 +54,6 @@ class Run:
     def __len__(self) -> int:
         return len(self.t)
 
-    def without_surroundings(self) -> Run:
-        """The run without its surroundings."""
-        return self if self.own is None else self.cut(*self.own)
-
     def cut(self, first: int, end: int) -> Run:
         """Some samples that follow on each other, as a run of their own."""
         kinds = ("rows", "t", "q", "dq", "ddq", "tau", "free", "applied", "temperature")

@@ -78,26 +78,22 @@ def stream_log(
         except FeasidError as error:
             where = f" (rows are counted from row {piece.offset} of the file)"
             raise type(error)(f"{error}{where * bool(piece.offset)}", **error.data) from error
-        runs = tuple(
-            run if motion.filtering == "equations" else run.without_surroundings()
-            for run in (_run_of_piece(run, piece) for run in motion.runs)
-            if run.own is not None and run.own[1] > run.own[0]
-        )
-        blocks = (_clip_to_piece(block, piece) for block in motion.excluded)
-        excluded = tuple(block for block in blocks if block.count > 0)
-        yield replace(motion, runs=runs, excluded=excluded, rows=own_rows)
-
-
-def _clip_to_piece(block: ExcludedRows, piece: FramePiece) -> ExcludedRows:
-    first, last = max(block.first, piece.first), min(block.last, piece.last - 1)
-    return ExcludedRows(block.reason, first, last, last - first + 1)
-
-
-def _run_of_piece(run: Run, piece: FramePiece) -> Run:
-    """A run that knows which part belongs to the piece itself, counted from the log's start."""
-    a, b = (int(x) for x in np.searchsorted(run.rows, [piece.first, piece.last]))
-    before = piece.offset / run.rate if np.isfinite(run.rate) else 0.0
-    return replace(run, own=(a, b), anchor=run.anchor + piece.offset, t=run.t + before)
+        runs: list[Run] = []
+        for run in motion.runs:
+            first, end = np.searchsorted(run.rows, [piece.first, piece.last]).tolist()
+            if first < end:
+                # Times and places are counted from the log's start.
+                before = piece.offset / run.rate if np.isfinite(run.rate) else 0.0
+                anchor = run.anchor + piece.offset
+                run = replace(run, own=(first, end), anchor=anchor, t=run.t + before)
+                # A filter of the equations is yet to come: it needs what surrounds the samples.
+                runs.append(run if motion.filtering == "equations" else run.cut(first, end))
+        excluded: list[ExcludedRows] = []
+        for block in motion.excluded:
+            first, last = max(block.first, piece.first), min(block.last, piece.last - 1)
+            if first <= last:
+                excluded.append(ExcludedRows(block.reason, first, last, last - first + 1))
+        yield replace(motion, runs=tuple(runs), excluded=tuple(excluded), rows=own_rows)
 
 
 def _pieces_with_surroundings(batches: Iterator[pd.DataFrame], around: int) -> Iterator[FramePiece]:

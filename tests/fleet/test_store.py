@@ -117,7 +117,7 @@ def test_refusals_name_log_robot_day_and_record(store, world, tmp_path):
     good = next(mixed.folder.glob("a/*")).read_bytes()
     for content in (b"PAR1 no more", good.replace(b"a table", b"a fable", 1)):
         (tmp_path / "a" / "2026-01-01_0001_0.parquet").write_bytes(content)
-        with pytest.raises(FeasidError, match="is no record of a store"):
+        with pytest.raises(FeasidError, match="no record of a store"):
             feasid.LogStore(tmp_path, robot).logs("a")
 
 

@@ -1,7 +1,6 @@
 """Held commands, pieces of long logs and small records, against what they stand for."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +9,7 @@ from robots import ARM
 
 import feasid
 from feasid.core.errors import InputError
+from feasid.logs.frame import prepare
 from feasid.logs.motion import (
     ExcludedRows,
     Motion,
@@ -20,7 +20,7 @@ from feasid.logs.motion import (
 )
 from feasid.logs.recording import acceleration_noise, blur_signals, signal_resolution
 from feasid.logs.servo import Servo, TorqueLimits, command_rates, delay_commands
-from feasid.logs.stream import _clip_to_piece, _pieces_with_surroundings, _run_of_piece
+from feasid.logs.stream import _pieces_with_surroundings, stream_log
 
 PERIOD = 0.01
 FINE = 2000
@@ -182,26 +182,24 @@ def test_pieces_hold_every_row_once_with_what_surrounds_it(sizes, around):
         assert p.frame.index.tolist() == list(range(len(whole)))
 
 
-def run(rows, anchor=0, **more):
-    n = len(rows)
-    signals = {k: np.arange(n)[:, None] * 1.0 for k in ("q", "dq", "ddq", "tau")}
-    return Run("log", 100.0, np.array(rows), np.arange(n) / 100, **signals, anchor=anchor, **more)
-
-
-def test_what_of_a_run_is_a_pieces_own():
-    piece = SimpleNamespace(first=5, last=12, offset=40)
-    found = _run_of_piece(run(range(3, 15), anchor=2), piece)
-    assert found.own == (2, 9)
-    assert found.anchor == 42
-    np.testing.assert_allclose(found.t, np.arange(12) / 100 + 0.4)
-    bare = found.without_surroundings()
-    assert bare.rows.tolist() == list(range(5, 12))
-    assert (bare.anchor, bare.own, len(bare)) == (44, None, 7)
-    np.testing.assert_allclose(bare.tau[:, 0], np.arange(2, 9))
-    assert bare.without_surroundings() is bare
-    assert _clip_to_piece(ExcludedRows("a", 3, 8, 6), piece) == ExcludedRows("a", 5, 8, 4)
-    assert _clip_to_piece(ExcludedRows("a", 9, 20, 12), piece) == ExcludedRows("a", 9, 11, 3)
-    assert _clip_to_piece(ExcludedRows("a", 0, 4, 5), piece).count == 0
+def test_pieces_of_a_file_are_its_runs(tmp_path, arm):
+    t = np.arange(60) / 100
+    kinds = ("q", "dq", "ddq", "tau")
+    log = pd.DataFrame({"t": t} | {f"{k}_{j}": np.sin(t) for k in kinds for j in arm.joints})
+    log.loc[22:26, f"tau_{arm.joints[0]}"] = np.nan
+    log.to_parquet(path := tmp_path / "log.parquet")
+    options = {"cutoff": False, "nan": "drop-segments"}
+    expected = prepare(log, arm, **options)
+    pieces = [*stream_log(path, arm, options, rows=25)]
+    runs = [run for piece in pieces for run in piece.runs]
+    assert [len(run) for run in runs] == [22, 23, 10]
+    assert [(run.anchor, run.own) for run in runs] == [(0, None), (27, None), (50, None)]
+    for signal in ("t", "q", "tau"):
+        joined = (
+            np.concatenate([getattr(r, signal) for r in part]) for part in (runs, expected.runs)
+        )
+        np.testing.assert_allclose(*joined, atol=1e-12)
+    assert [block.count for piece in pieces for block in piece.excluded] == [3, 2]
 
 
 def test_rows_that_are_not_used():
@@ -220,7 +218,8 @@ def test_rows_that_are_not_used():
     assert excluded_notes([], 50) == []
     tally = MotionTally()
     for rows, used, cutoff in ((30, True, 5.0), (20, False, 7.0)):
-        runs = (run(range(4)),) if used else ()
+        x = np.zeros((4, 1))
+        runs = (Run("log", 100.0, x[:, 0], x[:, 0], x, x, x, x),) if used else ()
         tally.count(Motion(("a",), runs, cutoff, (note,), tuple(found), rows))
     assert (tally.rows, tally.cutoff) == (50, 5.0)
     assert tally.notes == (note, "12 of 50 rows are not used: 12 (a)")

@@ -138,23 +138,18 @@ DEGREE = 5  #: Jerk is continuous and has a continuous derivative.
 class Splines:
     """Periodic splines with this many control points; jerk is smooth.
 
-    A point moves the trajectory during ``6 / points`` of the period only.
+    A point moves the trajectory during ``6 / size`` of the period only.
     """
 
     period: float
-    points: int
-
-    @property
-    def size(self) -> int:
-        """Coefficients per joint."""
-        return self.points
+    size: int  #: Number of control points.
 
     @cached_property
     def _basis_functions(self) -> BSpline:
-        knots = np.arange(-DEGREE, self.points + DEGREE + 1) * (self.period / self.points)
+        knots = np.arange(-DEGREE, self.size + DEGREE + 1) * (self.period / self.size)
         # The first control points once more at the end make the spline periodic.
-        wrapped = np.arange(self.points + DEGREE) % self.points
-        return BSpline(knots, np.eye(self.points)[wrapped], DEGREE)
+        wrapped = np.arange(self.size + DEGREE) % self.size
+        return BSpline(knots, np.eye(self.size)[wrapped], DEGREE)
 
     def matrices(self, t: Array) -> Array:
         """See `feasid.applications.excitation.basis.Basis.matrices`."""

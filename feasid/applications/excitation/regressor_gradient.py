@@ -97,25 +97,19 @@ class NodeTopology:
             np.add.at(out, self.rows[bodies:], x[bodies:])
         return out
 
-    def poses(self, q: Array) -> tuple[Array, Array]:
-        """Rotations (3, 3, N, n) to and origins (3, N, n) in the base frame; q is (N, n)."""
-        cos, sin = np.cos(self.rate * q), np.sin(self.rate * q)
-        one, by_cos, by_sin = self.rotation
-        turns = one + by_cos * cos + by_sin * sin
-        fixed, p_cos, p_sin, p_q = self.position
-        places = fixed + p_cos * cos + p_sin * sin + p_q * q
-        # Parents come before their children, whose poses they bring into the base frame.
-        for i, parent in enumerate(self.parents):
-            if parent >= 0:
-                turn = turns[..., parent]
-                places[..., i] = places[..., parent] + np.einsum("ijs,js->is", turn, places[..., i])
-                turns[..., i] = np.einsum("ijs,jks->iks", turn, turns[..., i])
-        return turns, places
-
     def motion(self, q: Array, dq: Array, ddq: Array, gravity: Array) -> TreeMotion:
         """The nodes' motion for joints' (dof, N)."""
-        turn, place = self.poses(q.T[:, self.rows])
-        rate, push = dq.T[:, self.rows], ddq.T[:, self.rows]
+        angle, rate, push = (x.T[:, self.rows] for x in (q, dq, ddq))
+        cos, sin = np.cos(self.rate * angle), np.sin(self.rate * angle)
+        one, by_cos, by_sin = self.rotation
+        turn = one + by_cos * cos + by_sin * sin
+        fixed, p_cos, p_sin, p_q = self.position
+        place = fixed + p_cos * cos + p_sin * sin + p_q * angle
+        # Parents come before their children, whose poses they bring into the base frame.
+        for i, k in enumerate(self.parents):
+            if k >= 0:
+                place[..., i] = place[..., k] + np.einsum("ijs,js->is", turn[..., k], place[..., i])
+                turn[..., i] = np.einsum("ijs,jks->iks", turn[..., k], turn[..., i])
         axes = np.empty((6, *rate.shape))
         axes[:3] = (turn * self.screw[:3]).sum(axis=1)
         axes[3:] = cross(place, axes[:3])

@@ -26,8 +26,8 @@ from feasid.applications.excitation.regressor_gradient import (
 )
 from feasid.core.arrays import Array
 from feasid.core.errors import InputError, did_you_mean
-from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
+from feasid.robot.formats.build import link_places
 from feasid.robot.formats.registry import collision_meshes, collision_shapes
 from feasid.robot.formats.shapes import (
     Polytope,
@@ -77,13 +77,9 @@ class Capsule:
 
 def link_frames(robot: Robot) -> dict[str, LinkFrame]:
     """Every link's frame by name."""
-    placed: list[tuple[int, Sequence[Member]]] = [(-1, robot.fixed)]
-    placed += [(i, b.members or (Member(b.name),)) for i, b in enumerate(robot.bodies)]
-    return {
-        m.name: LinkFrame(m.name, body, m.rotation, m.position)
-        for body, members in placed
-        for m in members
-    }
+    carriers = {None: -1} | {body.name: i for i, body in enumerate(robot.bodies)}
+    places = link_places(robot).items()
+    return {name: LinkFrame(name, carriers[body], *pose) for name, (body, *pose) in places}
 
 
 def find_frame(robot: Robot, name: str) -> LinkFrame:

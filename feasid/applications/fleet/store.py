@@ -18,7 +18,14 @@ from urllib.parse import quote, unquote
 
 from feasid.applications.fleet.drift import Drift, find_drift
 from feasid.core.arguments import checked_methods
-from feasid.core.errors import FeasidError, InputError, LogError, NotEnoughDataError, require
+from feasid.core.errors import (
+    FeasidError,
+    InputError,
+    LogError,
+    NotEnoughDataError,
+    refuse_damage,
+    require,
+)
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.threads import one_thread
 from feasid.identification.regression.reduce import open_sources, reduce
@@ -275,13 +282,10 @@ def _as_record(head: Mapping[str, Any], reduced: Reduced, compact: bool) -> byte
 
 def _read(path: Path, columns: list[str]) -> dict[str, Any]:
     """Some columns of a record."""
-    pa: Any = import_module("pyarrow")
     pq: Any = import_module("pyarrow.parquet")
-    try:
-        with open_for_reading(path, LARGEST_FILE) as file:
-            # Threads of Arrow's that still start when the process ends would abort it.
-            record = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
-            (row,) = record.read(columns, use_threads=False).to_pylist()
+    wrong = refuse_damage(path, "no record of a store", InputError)
+    with wrong, open_for_reading(path, LARGEST_FILE) as file:
+        # Threads of Arrow's that still start when the process ends would abort it.
+        record = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+        (row,) = record.read(columns, use_threads=False).to_pylist()
         return {name: row[name] for name in columns}
-    except (pa.ArrowException, OSError, LookupError, ValueError, ArithmeticError) as error:
-        raise InputError(f"{path} is no record of a store: {error}", path=str(path)) from error

@@ -406,19 +406,17 @@ class Recursion(ScaledExperiment):
     @cached_property
     def base_spans(self) -> Spans:
         """Spans at the base."""
-        gravity = np.r_[0.0, 0, 0, -self.frames.gravity][:, None]  # the base accelerates upwards
+        motion, seeds = EMPTY_BASIS[6], dict[int, AffineSet]()
         partly = self.measured is not None
-        kinetic = partly and not self.static
-        observed_motion, pair_functionals = (
-            (EMPTY_BASIS[6], EMPTY_BASIS[10]) if kinetic else (None, None)
-        )
-        if self.frames.gravity_size == 0:
-            return Spans(EMPTY_BASIS[6], {}, EMPTY_BASIS[10], observed_motion, pair_functionals)
-        offsets = any("fo" in drive.symbols for drive in self.robot.drives)
-        if not partly and not offsets:  # then gravity is one more velocity, Sec. 6.5
-            return Spans(gravity, {}, EMPTY_BASIS[10])
-        seeds = {GRAVITY_SET: AffineSet(gravity, EMPTY_BASIS[6])}
-        return Spans(EMPTY_BASIS[6], seeds, EMPTY_BASIS[10], observed_motion, pair_functionals)
+        if self.frames.gravity_size > 0:
+            upwards = np.r_[0.0, 0, 0, -self.frames.gravity][:, None]  # the base accelerates so
+            if partly or any("fo" in drive.symbols for drive in self.robot.drives):
+                seeds[GRAVITY_SET] = AffineSet(upwards, EMPTY_BASIS[6])
+            else:  # then gravity is one more velocity, Sec. 6.5
+                motion = upwards
+        if partly and not self.static:
+            return Spans(motion, seeds, EMPTY_BASIS[10], EMPTY_BASIS[6], EMPTY_BASIS[10])
+        return Spans(motion, seeds, EMPTY_BASIS[10])
 
     @cached_property
     def joint_conditions(self) -> tuple[JointConditions, ...]:
