@@ -18,7 +18,7 @@ from feasid.cli.output import check_picture, write_outputs, write_picture
 from feasid.cli.robot import LOAD, ROBOT, read_robot, robot_words
 from feasid.cli.signatures import parameters_of, read_parameters
 from feasid.core.errors import InputError, LogError
-from feasid.core.files import check_outputs, check_writable, is_regular
+from feasid.core.files import check_outputs, is_regular
 from feasid.options.complete import select_options
 from feasid.options.spelling import as_arguments, spell_as_arguments
 from feasid.options.tables import DiagnoseOptions, ReadOptions, ReduceOptions, ReplayOptions
@@ -140,9 +140,9 @@ def run_replay(arguments: argparse.Namespace) -> Answer:
 
     Exit status 0 when the gate was open at the end, else 1.
     """
-    if arguments.plot:
-        check_writable(arguments.plot, overwrite=arguments.overwrite)
-        check_picture(arguments.plot)
+    inputs = arguments.log, arguments.robot
+    check_outputs({"--plot": arguments.plot}, inputs, overwrite=arguments.overwrite)
+    check_picture(arguments.plot)
     options = read_options(arguments, ReplayOptions, "feasid replay")
     robot = with_drive_options(read_robot(arguments), options)
     options = select_options(ReadOptions, options)

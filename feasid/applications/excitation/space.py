@@ -409,9 +409,18 @@ def posture_constraints(
     capsules whose height no joint changes are left out.
     """
     robot = dynamics.robot
-    out: list[PostureConstraint] = [
-        _workspace_box(find_frame(robot, name), box) for name, box in (workspace or {}).items()
-    ]
+    out: list[PostureConstraint] = []
+    for name, box in (workspace or {}).items():
+        at = find_frame(robot, name)
+        try:
+            low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), (3,)) for x in box)
+        except (TypeError, ValueError) as error:
+            text = f"workspace of {name!r} must be (low, high), two corners, not {box!r}"
+            raise InputError(text, frame=name) from error
+        if not (low < high).all():
+            text = f"workspace of {name!r} is empty: {low.tolist()} to {high.tolist()}"
+            raise InputError(text, frame=name)
+        out.append(WorkspaceBox(at, low, high))
     for name in (name for pair in ignore for name in pair):
         find_frame(robot, name)  # raises the error that names what is closest
     if not collision and floor is None:
@@ -445,20 +454,6 @@ def posture_constraints(
         if not always.all():
             out.append(LinkDistance(capsules_by_link, pairs[~always], clearance))
     return tuple(out)
-
-
-def _workspace_box(at: LinkFrame, box: Any) -> WorkspaceBox:
-    try:
-        low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), (3,)) for x in box)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"workspace of {at.name!r} must be (low, high), two corners, not {box!r}", frame=at.name
-        ) from error
-    if not (low < high).all():
-        raise InputError(
-            f"workspace of {at.name!r} is empty: {low.tolist()} to {high.tolist()}", frame=at.name
-        )
-    return WorkspaceBox(at, low, high)
 
 
 POSTURES = 2000  #: Number of postures drawn at first, and in every round around the best one.

@@ -283,8 +283,8 @@ def _as_record(head: Mapping[str, Any], reduced: Reduced, compact: bool) -> byte
 def _read(path: Path, columns: list[str]) -> dict[str, Any]:
     """Some columns of a record."""
     pq: Any = import_module("pyarrow.parquet")
-    wrong = refuse_damage(path, "no record of a store", InputError)
-    with wrong, open_for_reading(path, LARGEST_FILE) as file:
+    damage = refuse_damage(path, "no record of a store", InputError)
+    with open_for_reading(path, LARGEST_FILE) as file, damage:
         # Threads of Arrow's that still start when the process ends would abort it.
         record = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
         (row,) = record.read(columns, use_threads=False).to_pylist()

@@ -154,7 +154,7 @@ def torque_constants(
         layout = read_signals(first, base.robot, **select_options(ReadOptions, options)).layout
         headers = [layout.header_unit("tau", k) for k in range(len(headers))]
     pairs = zip(base.robot.coordinates, headers, strict=True)
-    ampere = tuple(unit_factor(units, "tau", j, h) if units else 1.0 for j, h in pairs)
+    ampere = tuple(unit_factor(units, "tau", j, h) for j, h in pairs)
     if load is None:
         names, described = base.robot.coordinates, base.robot.inertial_columns.ravel()
         rigid = base.K[:, described] @ base.robot.values[described]

@@ -463,22 +463,16 @@ class Patch:
                 self.changes.append((*token.span(), shortest_decimal(value).encode()))
 
     def insert_first(self, parent: Element, lines: Sequence[str]) -> None:
-        """Insert lines of markup as the first thing inside `parent`."""
-        indent = self.indent(parent)
-        inner = (indent or b"\n") + b"  "
-        block = b"".join(inner + line.encode() for line in lines)
+        """Insert lines of markup as the first thing inside `parent`, indented like what follows."""
+        outer = self.indent(parent) or b"\n"
+        inner = self.indent(parent.children[0]) if parent.children else b""
+        block = b"".join((inner or outer + b"  ") + line.encode() for line in lines)
         open_end = self.text.spans(parent)[1]
         if self.text.closes_itself(parent):
-            closing = block + (indent or b"\n") + f"</{parent.tag}>".encode()
+            closing = block + outer + f"</{parent.tag}>".encode()
             self.changes.append((open_end - 2, open_end, b">" + closing))
         else:
             self.changes.append((open_end, open_end, block))
-
-    def insert_before(self, element: Element, lines: Sequence[str]) -> None:
-        """Insert lines of markup before `element`, indented like it."""
-        indent = self.indent(element)
-        block = b"".join(line.encode() + indent for line in lines)
-        self.changes.append((element.start, element.start, block))
 
     def insert_last(self, parent: Element, lines: Sequence[str]) -> None:
         """Insert lines of markup as the last thing inside `parent`."""

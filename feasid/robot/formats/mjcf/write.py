@@ -85,26 +85,18 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
                     f"written to actuator {name!r}, which has {attribute}: delete this attribute"
                 )
             _set_servo(patch, element, servos.pop(joint))
-    if forces:
-        patch.insert_last(patch.text.root, _force_lines(forces))
-    if servos:
-        patch.insert_last(patch.text.root, _servo_lines(servos))
-    _patch_springs(patch, mjcf, changes)
-    return patch.apply()
-
-
-def _patch_springs(patch: Patch, mjcf: Mjcf, changes: Changes) -> None:
-    """Drives along several joints as tendons, and the motors of elastic joints."""
-    more = [drive for drive in changes.shared if drive.name not in mjcf.tendons]
-    for drive in changes.shared:
-        if drive.name in mjcf.tendons:
-            for name, value in _tendon_numbers(drive).items():
-                patch.numbers(mjcf.tendons[drive.name], name, [value])
+    if forces or servos:
+        patch.insert_last(patch.text.root, _actuator_lines(forces, servos))
+    # Drives along several joints are tendons, and elastic joints have motors with bodies.
+    for drive in (d for d in changes.shared if d.name in mjcf.tendons):
+        for name, value in _tendon_numbers(drive).items():
+            patch.numbers(mjcf.tendons[drive.name], name, [value])
     if changes.motors:
         motors = [_motor_lines(body, changes.terms[body.joint]) for body in changes.motors]
         patch.insert_first(patch.text.root, markup("worldbody", *motors))
-    if more:
-        patch.insert_last(patch.text.root, _tendon_lines(more))
+    if lines := _tendon_lines(d for d in changes.shared if d.name not in mjcf.tendons):
+        patch.insert_last(patch.text.root, lines)
+    return patch.apply()
 
 
 def _motor_lines(body: Body, terms: JointTerms) -> list[str]:
@@ -164,11 +156,20 @@ def _delay_steps(delay: float) -> str:
     return str(math.ceil(delay / SHORTEST_STEP) + 2)
 
 
-def _servo_lines(servos: Mapping[str, JointServo]) -> list[str]:
-    lines = [
-        line
-        for joint, servo in servos.items()
-        for line in markup(
+def _force_name(joint: str) -> str:
+    return f"constant force on {joint}"
+
+
+def _actuator_lines(forces: Mapping[str, float], servos: Mapping[str, JointServo]) -> list[str]:
+    """Constant forces and position servos of joints."""
+    # The force of the former is their bias alone, whatever their control.
+    parts = [
+        markup("general", name=_force_name(joint), joint=joint, gainprm=0.0, biastype="affine",
+               biasprm=force)
+        for joint, force in forces.items()
+    ]  # fmt: skip
+    parts += [
+        markup(
             "position",
             name=f"servo of {joint}",
             joint=joint,
@@ -178,29 +179,9 @@ def _servo_lines(servos: Mapping[str, JointServo]) -> list[str]:
             delay=servo.delay or None,
             nsample=_delay_steps(servo.delay) if servo.delay else None,
         )
+        for joint, servo in servos.items()
     ]
-    return markup("actuator", lines) if lines else []
-
-
-def _force_name(joint: str) -> str:
-    return f"constant force on {joint}"
-
-
-def _force_lines(forces: Mapping[str, float]) -> list[str]:
-    """Actuators whose force is their bias alone, whatever their control."""
-    lines = [
-        line
-        for joint, force in forces.items()
-        for line in markup(
-            "general",
-            name=_force_name(joint),
-            joint=joint,
-            gainprm=0.0,
-            biastype="affine",
-            biasprm=force,
-        )
-    ]
-    return markup("actuator", lines) if lines else []
+    return markup("actuator", *parts) if parts else []
 
 
 def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) -> None:
@@ -309,8 +290,7 @@ def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
         markup("worldbody", *inside, *free),
         markup("equality", followers) if followers else [],
         _tendon_lines(d for d in robot.drives if len(d.coupling) > 1),
-        _force_lines(extras.forces),
-        _servo_lines(extras.servos),
+        _actuator_lines(extras.forces, extras.servos),
         model=robot.name,
     )
     return "\n".join([*lines, ""]).encode()

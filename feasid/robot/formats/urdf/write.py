@@ -104,7 +104,7 @@ def _set_inertial(patch: Patch, link: Element, new: NewInertial) -> None:
         return
     if origin is None:
         if any(new.com):
-            patch.insert_before(mass, markup("origin", xyz=new.com, rpy=NO_ROTATION))
+            patch.insert_first(old, markup("origin", xyz=new.com, rpy=NO_ROTATION))
         return
     if "xyz" in origin.attributes or any(new.com):
         patch.numbers(origin, "xyz", new.com)
@@ -212,17 +212,14 @@ def _link_lines(
     for k, member in enumerate(members):
         # Shapes of a link whose frame was moved onto its axis are placed in the new one.
         place = Member(member.name) if k else member
-        shapes = [
-            line
-            for label, drawing in rewrite.placed_drawings((place,), extras.drawings)
-            for line in _drawing_lines(drawing, label)
-        ]
+        drawings = rewrite.placed_drawings((place,), extras.drawings)
+        shapes = [_drawing_lines(drawing, label) for label, drawing in drawings]
         # MuJoCo and Bullet would give a link that states no mass one of its own.
         mass = (
             _inertial_lines(rewrite.EMPTIED) if k else [] if new is None else _inertial_lines(new)
         )
         link = member.name if k else name
-        lines += markup("link", mass, shapes, name=link)
+        lines += markup("link", mass, *shapes, name=link)
         if k:
             lines += markup(
                 "joint",
