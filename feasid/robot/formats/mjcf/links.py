@@ -169,7 +169,7 @@ def rotation_from_attribute(
             x = _normalise(numbers[:3])
             along = sum((a * b for a, b in zip(x, numbers[3:], strict=True)), Decimal(0))
             y = _normalise([b - along * a for a, b in zip(x, numbers[3:], strict=True)])
-            return [list(row) for row in zip(x, y, np.cross(np.array(x), y), strict=True)]
+            return [list(row) for row in zip(x, y, np.cross(np.array(x), np.array(y)), strict=True)]
         if kind == "zaxis":
             a, b, c = _normalise(numbers)
             if c < 0 and not (a or b):
