@@ -77,7 +77,8 @@ class Fit(Displayed, FittedModel):
             root mean square of the errors of each unit, weighted with the number of joints. Torques
             and prediction are filtered alike; ``attrs["raw"]`` is the error of all joints before
             any low-pass, None where the log's signals were filtered, ``attrs["predicted"]`` the
-            error expected for this motion without its torques, None without a prior; see
+            error expected for this motion without its torques, None without a prior; rows where the
+            robot stands have larger ones, as friction holds it with any torque up to its own; see
             `feasid.identification.assessment.evidence.expected_errors`. ``attrs["leakage"]`` is a
             sentence if the log holds fitted rows or repeats the fitted motion, ``attrs["notes"]``
             says which temperatures the log lacks: friction is then that at the model's; and, with

@@ -210,9 +210,8 @@ class Pinocchio:
         except ImportError as error:
             raise missing_extra("replaying in Pinocchio", "pin", "pinocchio") from error
         self.pin = pinocchio
-        build = pinocchio.buildModelFromUrdf
-        if not path.endswith(".urdf"):
-            build = pinocchio.buildModelFromMJCF
+        urdf = path.endswith(".urdf")
+        build = pinocchio.buildModelFromUrdf if urdf else pinocchio.buildModelFromMJCF
         try:
             self.model = build(path)
         except (ValueError, RuntimeError) as error:
