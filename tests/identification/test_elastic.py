@@ -216,6 +216,29 @@ def test_a_passive_joint_of_an_elastic_arm_has_no_motor(springs):
     assert "passive=['j2']" in str(note)
 
 
+def test_friction_of_a_motor_alone_changes_with_its_temperature(springs):
+    """A link has its joint's temperature, and no motor: no feasible fit confirmed a law for it."""
+    arm, robot, log, *_ = springs
+    warmth, slope = 45 - 25 * np.exp(-log["t"] / 5), -0.02 * arm.terms["fc"][0]
+    rubs = slope * (warmth - 32) * np.tanh(np.gradient(log["theta_j1"], log["t"]) / 0.005)
+    warm = log.assign(temperature=warmth, tau_j1=log["tau_j1"] + rubs)
+    fit = feasid.fit(warm, robot, elastic=robot.joints)
+    (law,) = fit.log_options["friction_per_kelvin"].items()
+    assert law[0] == "j1_motor"
+    assert law[1][0] == pytest.approx(slope, rel=0.1)
+    tried = fit.selection.query("effect == 'temperature'")["joint"]
+    assert not {*tried} & {*fit.robot.passive}
+
+
+def test_an_encoder_that_errs_by_microradians_is_no_other_robot(springs):
+    """Exact equations show it better than any torque."""
+    _, robot, log, other, _ = springs
+    odd = other.assign(q_j1=other["q_j1"] + 2e-5 * np.sin(30 * other["q_j1"]))
+    fit = feasid.fit([log, odd], robot, elastic=robot.joints)
+    assert not fit.comparison.differences
+    assert fit.quality.level == "good"
+
+
 def test_a_stiff_spring_is_excited_by_deflections_as_large_as_it_has(sensors):
     """A random motion of both sides would show it ten thousand times better."""
     _, robot, log, *_ = sensors

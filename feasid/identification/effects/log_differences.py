@@ -26,7 +26,7 @@ from feasid.identification.effects.gram import fold_grams
 from feasid.identification.effects.joint_terms import friction_by_drive
 from feasid.identification.effects.table import DEGREES, EFFECTS, EffectAt, columns_of
 from feasid.identification.estimation.held_out import RULES, HeldOut
-from feasid.identification.estimation.noise import Noise, estimate_noise
+from feasid.identification.estimation.noise import SMALLEST_DEVIATION, Noise, estimate_noise
 from feasid.identification.regression.folds import FOLDS
 from feasid.identification.regression.rows import Rows
 from feasid.identification.regression.triangle import Reduced, relative_errors
@@ -197,6 +197,13 @@ def compare_logs(
     # The usual noise: the median over logs of that around parameters of their own.
     each = [estimate_noise(log)[0] for log in logs]
     noise = Noise(*(np.median([getattr(n, f.name) for n in each], axis=0) for f in fields(Noise)))
+    # Encoders and stiction leave other traces in each log, of which an exact equation shows more
+    # than of any torque: they are no other robot.
+    rows, squared = sum(log.rows for log in logs), np.asarray(base.K @ delta, dtype=np.float64) ** 2
+    for j in (j for j, joint in enumerate(base.robot.coordinates) if joint in base.robot.passive):
+        triangles = np.concatenate([log.triangles[j][:, :-1] for log in logs])
+        power = float(np.sum(triangles**2, axis=0) @ squared[list(logs[0].supports[j])]) / rows
+        noise.quick[j] = max(float(noise.quick[j]), SMALLEST_DEVIATION**2 * power)
     comparison = _Comparison(logs, base, delta, noise, rows_of)
     values = comparison.solve([], comparison.grams)[1]
     differences = tuple(comparison.search())

@@ -273,7 +273,8 @@ def offered_effects(trial: CorrectedLog, words: Sequence[str]) -> list[EffectAt]
     out = [m for m in correctable_effects(setup, widths) if m.kind != "warm-up"]
     if widths and setup.seconds:
         out += [EffectAt("warm-up", j, setup.seconds * w) for w in WARM_TIMES for j in joints]
-    law = setup.options["friction_per_kelvin"] or {}  # known for these joints
+    # Known for these joints; a joint's temperature is that of its motor.
+    law = {*(setup.options["friction_per_kelvin"] or ()), *robot.passive}
     for j in (j for j in joints if widths and robot.joints[j] not in law):
         cells = (r.temperature[:, j] for r in setup.runs if r.temperature is not None)
         warmth = np.concatenate([np.zeros(0), *(x[np.isfinite(x)] for x in cells)])
