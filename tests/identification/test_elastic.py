@@ -216,7 +216,7 @@ def test_a_passive_joint_of_an_elastic_arm_has_no_motor(springs):
     assert "passive=['j2']" in str(note)
 
 
-def test_friction_of_a_motor_alone_changes_with_its_temperature(springs):
+def test_friction_of_a_motor_alone_changes_with_its_temperature(springs, loaded):
     """A link has its joint's temperature, and no motor: no feasible fit confirmed a law for it."""
     arm, robot, log, *_ = springs
     warmth, slope = 45 - 25 * np.exp(-log["t"] / 5), -0.02 * arm.terms["fc"][0]
@@ -228,6 +228,9 @@ def test_friction_of_a_motor_alone_changes_with_its_temperature(springs):
     assert law[1][0] == pytest.approx(slope, rel=0.1)
     tried = fit.selection.query("effect == 'temperature'")["joint"]
     assert not {*tried} & {*fit.robot.passive}
+    load = feasid.payload(loaded, fit)  # at a temperature that its log lacks
+    assert load.level == "doubtful"
+    assert "Add columns temperature_<joint>" in load.reasons[-1]
 
 
 def test_an_encoder_that_errs_by_microradians_is_no_other_robot(springs):
@@ -295,12 +298,17 @@ def test_a_fit_with_springs_is_saved_and_simulated(columns, springs, request, tm
     fit.report(tmp_path / "springs.html")
 
 
-def test_a_load_is_weighed_behind_a_spring(springs):
-    arm, *_, fit = springs
+@pytest.fixture(scope="module")
+def loaded(springs):
+    arm = springs[0]
     heavy = [dict(link) for link in arm.links]
     heavy[-1]["mass"] = heavy[-1]["mass"] + 1.0
-    loaded = Arm(heavy, arm.terms, arm.driven, True).move(np.random.default_rng(8))[0]
-    load = feasid.payload(loaded, fit)
+    return Arm(heavy, arm.terms, arm.driven, True).move(np.random.default_rng(8))[0]
+
+
+def test_a_load_is_weighed_behind_a_spring(springs, loaded):
+    load = feasid.payload(loaded, springs[-1])
+    assert load.level == "good"
     assert abs(load.mass - 1.0) < 4 * load.mass_std < 0.1
 
 

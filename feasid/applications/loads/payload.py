@@ -340,14 +340,15 @@ def payload(
     notes = [n for n in (*without.notes, *reduced.notes) if n.code != "scale"]
     level, reasons = without.quality.level, [str(r) for r in without.quality.reasons]
     error = float(without.relative_error["all"])
+    doubts = [str(n) for n in reduced.notes if n.code == "no-temperature"]
     if load.residual[1] > UNLIKE * error + SMALL_ERROR:
-        level = "doubtful" if level == "good" else level
-        reasons.append(
+        doubts.append(
             f"The log with the load is missed by {100 * load.residual[1]:.2g} %, that without it "
             f"by {100 * error:.2g} %: something else than the load differs between them."
         )
+    level = "doubtful" if doubts and level == "good" else level
     every = as_notes([*([scale] if scale else []), *notes])
-    return replace(load, centre_std=spread, notes=every, level=level, reasons=tuple(reasons))
+    return replace(load, centre_std=spread, notes=every, level=level, reasons=(*reasons, *doubts))
 
 
 def refuse_negative_mass(mass: float, variance: float, body: str, hint: str) -> None:
