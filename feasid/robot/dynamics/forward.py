@@ -55,17 +55,14 @@ class Feedback:
     velocity: Array  #: See `position`.
 
 
-class _ActingTerm(NamedTuple):
-    """A joint term, and the independent coordinate that it acts on."""
+class _AlikeTerms(NamedTuple):
+    """Joint terms whose factor is the same function of the position and speed of their drives."""
 
-    drive: Drive
+    drive: Drive  #: One of k.
     symbol: str
-    value: float
-    coordinate: int
-    ratio: float
-    """Velocity of the drive per velocity of the coordinate."""
-    along: Array
-    """Factors of the joints' positions in the drive's position."""
+    along: Array  #: (k, axes): factors of the joints' positions in the drives' positions.
+    pulls: Array  #: (k, dof): torques of the coordinates per unit of the factor.
+    needs_load: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,23 +115,6 @@ class ForwardModel:
         return np.asarray(self.robot.coupling_map.A.T @ self.robot.coupling(drive))
 
     @cached_property
-    def _acting_terms(self) -> list[_ActingTerm]:
-        """Every joint term with a non-zero coefficient."""
-        out = []
-        for k, drive in enumerate(self.robot.drives):
-            direction = self._drive_direction(k)
-            rows = np.flatnonzero(direction)
-            for symbol, column in self.robot.drive_columns(k).items():
-                value = float(self.robot.values[column])
-                if rows.size == 1 and value:
-                    place, ratio = int(rows[0]), float(direction[rows[0]])
-                    at_once = replace(drive, transition=0.0)
-                    out.append(
-                        _ActingTerm(at_once, symbol, value, place, ratio, self.robot.coupling(k))
-                    )
-        return out
-
-    @cached_property
     def _linear_terms(self) -> dict[tuple[str, bool], Array]:
         """Those of drives along one coordinate (False) or several (True), (dof, dof)."""
         shape = self.robot.dof, self.robot.dof
@@ -159,10 +139,25 @@ class ForwardModel:
         return np.diagonal(self._linear_terms["Ia", False])
 
     @cached_property
-    def _terms(self) -> dict[bool, list[_ActingTerm]]:
-        """Dry friction (True); springs, offsets and features (False)."""
-        acting = [p for p in self._acting_terms if p.symbol not in ("Ia", "fv")]
-        return {x: [p for p in acting if is_dry_friction(p.symbol) == x] for x in (True, False)}
+    def _terms(self) -> dict[bool, list[_AlikeTerms]]:
+        """Dry friction (True); springs, offsets and features (False); without linear terms."""
+        alike = dict[Any, list[tuple[Drive, Array, Array]]]()
+        for k, drive in enumerate(self.robot.drives):
+            direction, at_once = self._drive_direction(k), replace(drive, transition=0.0)
+            for symbol, column in self.robot.drive_columns(k).items():
+                value = float(self.robot.values[column])
+                if np.count_nonzero(direction) > 1 or not value or symbol in ("Ia", "fv"):
+                    continue
+                spring = symbol in TERMS and TERMS[symbol].kind == "spring"
+                law = (drive.rest, drive.spring_range) if spring else (drive.ripple, drive.features)
+                term = at_once, self.robot.coupling(k), value * direction
+                alike.setdefault((symbol, *law), []).append(term)
+        out: dict[bool, list[_AlikeTerms]] = {True: [], False: []}
+        for (symbol, *_), terms in alike.items():
+            (drive, *_), along, pulls = zip(*terms, strict=True)
+            group = drive, symbol, np.array(along), np.array(pulls), drive.needs_load(symbol)
+            out[is_dry_friction(symbol)].append(_AlikeTerms(*group))
+        return out
 
     @cached_property
     def _tree(self) -> tuple[Node, ...]:
@@ -188,27 +183,19 @@ class ForwardModel:
         mass += self._linear_terms["Ia", False] + self._linear_terms["Ia", True]
         return mass, tau + self._sum_terms(self._terms[False], q, dq)
 
-    def _sum_terms(self, terms: Sequence[_ActingTerm], q: Array, dq: Array) -> Array:
+    def _sum_terms(self, terms: Sequence[_AlikeTerms], q: Array, dq: Array) -> Array:
         """Torques of joint terms at constant velocity, shape (N, dof)."""
-        out = np.zeros_like(q)
-        if not terms:
-            return out
-        coupled, alike = self.robot.coupling_map, dict[Any, list[_ActingTerm]]()
-        for p in terms:  # one call for all joints with the same factor
-            law = p.drive.rest, p.drive.spring_range, p.drive.ripple, p.drive.features
-            alike.setdefault((p.symbol, *law), []).append(p)
+        out, coupled = np.zeros_like(q), self.robot.coupling_map
         x, dx = coupled.positions(q.T), coupled.A @ dq.T
         motion = x, dx, np.zeros_like(x)
-        loads = load_torques(self.robot, self._tree, motion, [(p.drive, p.symbol) for p in terms])
-        for (symbol, *_), group in alike.items():
-            along, drive = np.array([p.along for p in group]), group[0].drive
-            load = None
-            if drive.needs_load(symbol):
-                load = loads[symbol in AT_REST][[np.flatnonzero(a)[0] for a in along]].ravel()
-            state = ((along @ part).ravel() for part in motion)
-            factors = factor_of(drive, symbol, *state, load=load).reshape(len(group), -1)
-            for p, factor in zip(group, factors, strict=True):
-                out[:, p.coordinate] += p.ratio * p.value * factor
+        loaded = [(p.drive, p.symbol) for p in terms if p.needs_load]
+        loads = load_torques(self.robot, self._tree, motion, loaded)
+        for p in terms:
+            load, state = None, ((p.along @ part).ravel() for part in motion)
+            if p.needs_load:
+                load = loads[p.symbol in AT_REST][np.argmax(p.along != 0, axis=1)].ravel()
+            factors = factor_of(p.drive, p.symbol, *state, load=load)
+            out += factors.reshape(len(p.along), -1).T @ p.pulls
         return out
 
     def dry_friction(self, q: Array, dq: Array) -> Array:
