@@ -20,7 +20,7 @@ so that a pair of joints costs a scalar product. It is the algorithm of Carpenti
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,11 +86,6 @@ def load_torques(
     return out
 
 
-def load_of(loads: Mapping[bool, Array], drive: Drive, symbol: str, joint: int) -> Array | None:
-    """The load that a term of this joint's drive needs, shape (N,), or None."""
-    return loads[symbol in AT_REST][joint] if drive.needs_load(symbol) else None
-
-
 def drive_factors(
     robot: Robot,
     tree: tuple[Node, ...],
@@ -111,7 +106,8 @@ def drive_factors(
         q, dq, ddq = (coupling[rows] @ x[rows] for x in motion)
         for symbol, column in robot.drive_columns(k).items():
             if column in columns:
-                load = load_of(loads, drive, symbol, rows[0])
+                loaded = drive.needs_load(symbol)
+                load = loads[symbol in AT_REST][rows[0]] if loaded else None
                 yield coupling, column, factor_of(drive, symbol, q, dq, ddq, load=load)
 
 
