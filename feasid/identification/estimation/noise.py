@@ -65,8 +65,6 @@ estimate has."""
 RANK_SHARE = 1e-10
 """Singular values of a column-scaled triangle below this share are directions that a log lacks."""
 
-MOST_STACKED = 4  #: Rows over columns from which those of a limb are made a triangle.
-
 FEWEST = 1e-9  #: Replaces half the rows of an empty class.
 TINY = 1e-300  #: Replaces zero in divisions.
 
@@ -142,19 +140,13 @@ def _triangle_by_limbs(parts: Sequence[Array], supports: Sequence[Sequence[int]]
     Limbs share no column but these two: at full width most entries of a humanoid would be zeros.
     """
     limbs = list[tuple[set[int], list[Array]]]()
-    for support, part in sorted(zip(supports, parts, strict=True), key=lambda pair: len(pair[0])):
-        carried = [limb for limb in limbs if not limb[0].isdisjoint(support)]
+    for support, part in zip(supports, parts, strict=True):
+        neighbours = [limb for limb in limbs if not limb[0].isdisjoint(support)]
         limbs = [limb for limb in limbs if limb[0].isdisjoint(support)]
-        columns = {*support}.union(*(numbers for numbers, _ in carried))
-        rows = [part, *(x for _, stack in carried for x in stack)]
-        if sum(map(len, rows)) > MOST_STACKED * len(columns):
-            order = [*sorted(columns), -2, -1]
-            triangle = triangularise(np.vstack(rows)[:, order])
-            rows = [np.zeros((len(triangle), part.shape[1]))]
-            rows[0][:, order] = triangle
-        limbs.append((columns, rows))
+        columns = {*support}.union(*(numbers for numbers, _ in neighbours))
+        limbs.append((columns, [part, *(rows for _, stack in neighbours for rows in stack)]))
     if len(limbs) == 1:
-        return triangularise(np.vstack(limbs[0][1]))
+        return triangularise(np.vstack(parts))
     out, ends = np.zeros((parts[0].shape[1],) * 2), list[Array]()
     for columns, rows in limbs:
         order = [*sorted(columns), -2, -1]
