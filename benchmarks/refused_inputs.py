@@ -330,7 +330,7 @@ USES = [
     ("has no log of 'arm 0' since", lambda s: s.store.logs("arm 0", "2999-01-01")),
     ("a store reduces logs itself", lambda s: s.store.add(s.reduced, "arm 0")),
     ("is in the store already", lambda s: s.store.add(s.simulated(11), "arm 0")),
-    ("is no record of a store: date", lambda s: far_store(s).table),
+    ("no record of a store: date", lambda s: far_store(s).table),
     ("a table: the log has no column", lambda s: s.store.add(s.log[["t"]], "arm 0")),
 ]  # fmt: skip
 """What is done with a robot, a log or a fit."""
