@@ -110,10 +110,10 @@ class Noise:
         parts = []
         for j, support in enumerate(reduced.supports):
             rows, counts, slowness = _slowness_classes(reduced, j, folds)
-            scaled = rows / self.deviations(j, slowness)[:, None, None]
+            scaled = (rows / self.deviations(j, slowness)[:, None, None])[counts > 0]
             # Joint by joint first: the stack of all classes at full width would be mostly zeros.
-            scaled = scaled[counts > 0] if counts.any() else scaled
-            part = stack_triangles(scaled.reshape(-1, *2 * rows.shape[2:]))
+            triangles = scaled.reshape(-1, *2 * rows.shape[2:])  # none of a log of one fold
+            part = stack_triangles(triangles) if len(triangles) else triangles[:, 0]
             wide = np.zeros((len(part), size + 2))
             wide[:, [*support, size, size + 1]] = part
             parts.append(wide)
