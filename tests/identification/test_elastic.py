@@ -276,6 +276,14 @@ def test_a_unit_of_a_motor_or_sensor_is_stated_by_its_coordinate(sensors, key, c
         feasid.fit(log, robot, elastic=robot.joints, units={column: "rad"})
 
 
+def test_a_sensor_in_millinewton_metres_is_named_by_the_weight_of_its_link(sensors):
+    """The description has no torque at a sensor: its unit had not been looked at."""
+    _, robot, log, *_ = sensors
+    wrong = log.assign(sensor_j1=1e3 * log["sensor_j1"])
+    options = feasid.diagnose(wrong, robot, elastic=robot.joints).options
+    assert options == {"units": {"tau_j1_sensor": 1e-3}}
+
+
 def test_one_encoder_and_a_sensor_have_two_ways(sensors):
     arm, robot, log, other, _ = sensors
     k, J = arm.terms["k"], arm.terms["J"]

@@ -364,6 +364,10 @@ def _description_factors(samples: DecimatedLog) -> dict[int, float]:
     if not np.isfinite(bare.values).all() or not (masses > 0).any():
         return {}
     rigid = inverse_dynamics(bare, samples.q, samples.dq, samples.ddq)
+    for link, motor in samples.robot.elastic.items():  # which carries the link, as its sensor does
+        ends = motor, samples.robot.sensors.get(link, motor)
+        places = [samples.robot.coordinates.index(end) for end in ends]
+        rigid[:, places] = rigid[:, [samples.robot.coordinates.index(link)]]
     out = {}
     for j in range(samples.robot.dof):
         tau, v = samples.tau[:, j], samples.dq[:, j]
