@@ -49,9 +49,10 @@ WIDE = 60
 
 
 def stack_triangles(triangles: Array | Sequence[Array]) -> Array:
-    """Triangle of triangles (k, k) on top of each other."""
-    if len(triangles[0]) < WIDE:
-        return triangularise(np.concatenate(triangles))
+    """Triangle of triangles (k, k) on top of each other; zeros of none, as of a short log."""
+    size = np.shape(triangles)[-1]
+    if size < WIDE or not len(triangles):
+        return triangularise(np.reshape(triangles, (-1, size)))
     out = np.array(triangles[0], order="F")
     for triangle in triangles[1:]:
         out = dtpqrt(len(out), PANELS[1], out, np.array(triangle, order="F"))[0]
