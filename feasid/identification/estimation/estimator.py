@@ -94,6 +94,7 @@ class Estimator:
         """The estimator of these `feasid.options.tables.FitOptions`."""
         limits = dict(select_options(SetOptions, options))
         prior, robot = priors.find_prior(options["prior"]), base.robot
+        solve.solver_attempts(options["solver"])  # a wrong name is an error even if none solves
         weighed = weighed_parameters(robot, limits["known"])
         limits["known"] = exact_values(limits["known"])
         feasible = feasible_set(robot, **limits)

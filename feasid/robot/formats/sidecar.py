@@ -188,7 +188,8 @@ def _read_json(file: Path, what: str, form: str, version: int, most: int) -> dic
 
 
 def _with_note(robot: Robot, note: str) -> Robot:
-    assert robot.source is not None  # it was read from a file
+    if robot.source is None:
+        return robot
     return replace(robot, source=replace(robot.source, notes=(*robot.source.notes, note)))
 
 
