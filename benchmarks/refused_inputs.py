@@ -271,7 +271,7 @@ PARAMETERS = [
     ("no parameter 'uper.m'.*did you mean 'upper.m'", lambda s: s.fit.range("uper.m")),
     ("lower and an upper end, not 'top'", lambda s: s.range.certificate("top")),
     ("order 'right' is not known", lambda s: f.base_parameters(s.robot, order="right")),
-    ("blocks that robust weights need: give block=", lambda s: fitted(s, robust="huber", block=60.0)),
+    ("robust weights need: give block=", lambda s: fitted(s, robust="huber", block=60.0)),
     ("a block of 0.001 s is shorter", lambda s: fitted(s, robust="huber", block=0.001)),
     ("is no certificate", lambda s: f.Certificate.load(s.path)),
 ]  # fmt: skip
