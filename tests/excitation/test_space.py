@@ -73,13 +73,6 @@ def parts(robot, **given):
     return dynamics, bounds, found, notes
 
 
-def margins(robot, q, **given):
-    dynamics, bounds, found, _ = parts(robot, **given)
-    names = space.margin_names(dynamics, bounds, found)
-    values = space.posture_margins(dynamics, bounds, found, np.array(q, dtype=float)[:, None])[:, 0]
-    return dict(zip(names, values.tolist(), strict=True))
-
-
 def test_frames_of_all_links():
     robot = gantry()
     frames = space.link_frames(robot)
@@ -95,13 +88,14 @@ def test_frames_of_all_links():
 def test_margins_of_a_workspace_count_half_its_width():
     """The tip is half a metre ahead in x; y is open upward and counts in units of 5 cm."""
     inf = np.inf
-    found = margins(gantry(), (0.1, 0.2, 0.3), workspace={"tip": ((0, -1, -inf), (0.8, inf, 2.3))})
-    assert [k for k in found if "workspace" in k] == [f"workspace of 'tip', {x}" for x in "xyz"]
-    dynamics, _, (part,), _ = parts(gantry(), workspace={"tip": ((0, -1, -inf), (0.8, inf, 2.3))})
+    box = {"tip": ((0, -1, -inf), (0.8, inf, 2.3))}
+    dynamics, bounds, (part,), _ = parts(gantry(), workspace=box)
     q = np.array([[0.1], [0.2], [0.3]])
     values = part(dynamics.evaluate(q, 0 * q, 0 * q))[0][:, 0]
     np.testing.assert_allclose(values, [0.6 / 0.4, 0.2 / 0.4, 1.2 / 0.05, 2.0 / 0.05], atol=1e-9)
     assert part.margin_names == tuple(f"workspace of 'tip', {x}" for x in "xxyz")
+    names = space.margin_names(dynamics, bounds, (part,))
+    assert tuple(name for name in names if "workspace" in name) == part.margin_names
 
 
 def test_heights_above_the_floor():
@@ -111,12 +105,9 @@ def test_heights_above_the_floor():
     assert sorted({c.link for c in part.capsules}) == ["l2", "tip"]
     q = np.array([[0.1], [0.2], [0.3]])
     values = part(dynamics.evaluate(q, 0 * q, 0 * q))[0][:, 0] * space.DISTANCE_UNIT
-    found = {}
-    for name, value in zip(part.margin_names, values, strict=True):
-        found.setdefault(name, []).append(round(float(value), 9))
-    assert {k: sorted(v) for k, v in found.items()} == {
-        "floor under link 'l2'": [1.2, 1.2], "floor under link 'tip'": [2.05, 2.45],
-    }  # fmt: skip
+    heights = [("l2", 1.2), ("l2", 1.2), ("tip", 2.05), ("tip", 2.45)]
+    found = sorted(zip(part.margin_names, np.round(values, 9).tolist(), strict=True))
+    assert found == [(f"floor under link '{name}'", height) for name, height in heights]
 
 
 def test_the_floor_needs_shapes_and_ignored_links_exist():
@@ -126,10 +117,8 @@ def test_the_floor_needs_shapes_and_ignored_links_exist():
     with pytest.raises(InputError, match="floor needs shapes"):
         space.posture_constraints(dynamics, bounds, notes=[], **{**ASKED, "floor": 0.0})
     notes = []
-    assert (
-        space.posture_constraints(dynamics, bounds, notes=notes, **{**ASKED, "collision": True})
-        == ()
-    )
+    collision = {**ASKED, "collision": True}
+    assert space.posture_constraints(dynamics, bounds, notes=notes, **collision) == ()
     assert notes == [
         "collisions between links are not avoided: no collision primitives, no capsules="
     ]
@@ -186,12 +175,8 @@ def test_capsules_inside_others_are_left_out():
     outside = [
         capsule("d", 0, 1.0, 0.1, 0.3), capsule("e", 1, 0.2, 0.1), capsule("f", 0, -0.3, 0.1),
     ]  # fmt: skip
-    assert {c.link for c in space._drop_contained_capsules([*inside, big, *outside])} == {
-        "big",
-        "d",
-        "e",
-        "f",
-    }
+    outer = space._drop_contained_capsules([*inside, big, *outside])
+    assert {c.link for c in outer} == {"big", "d", "e", "f"}
     assert len(space._drop_contained_capsules([big, big])) == 1
     hollow = space.Capsule("h", 0, big.start, big.end, 0.4, polytope=SimpleNamespace())
     assert {c.link for c in space._drop_contained_capsules([hollow, big])} == {"h", "big"}
@@ -250,12 +235,7 @@ def test_what_no_posture_keeps_is_named():
 
 
 def test_margins_at_rest_are_named_in_order():
-    robot = gantry(-1, 3)
-    found = margins(robot, (0.0, 1.0, 2.5), floor=-9.0)
-    assert {k: v for k, v in found.items() if "position" in k and "j2" in k} == {
-        "position limit of joint 'j2'": pytest.approx(0.25)
-    }
-    dynamics, bounds, some, _ = parts(robot, floor=-9.0)
+    dynamics, bounds, some, _ = parts(gantry(-1, 3), floor=-9.0)
     names = space.margin_names(dynamics, bounds, some)
     assert names[:6] == [f"position limit of joint 'j{k}'" for k in (0, 1, 2)] * 2
     q = np.array([[0.0], [1.0], [2.5]])

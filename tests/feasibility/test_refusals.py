@@ -371,19 +371,10 @@ def test_limits_are_those_of_the_specification():
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ("9" * 3800 + "." + "9" * 400 + "e-999", True),
-        ("9" * 3801, False),
-        ("0." + "9" * 401, False),
-        ("1e1000", False),
-        ("-999999999/999", True),
-        ("1/1000", False),
-        ("1000000000/1", False),
-        ("1.", False),
-        (".1", False),
-        ("+1", False),
-        ("1\n", False),
-        ("\u0661", False),
-        *((text, False) for text in ("nan", "inf", "0x1", " 1", "1_0", "1e9999")),
+        *((text, True) for text in ("9" * 3800 + "." + "9" * 400 + "e-999", "-999999999/999")),
+        *((text, False) for text in ("9" * 3801, "0." + "9" * 401, "1e1000", "1e9999")),
+        *((text, False) for text in ("1/1000", "1000000000/1", "1.", ".1", "+1", " 1", "1\n")),
+        *((text, False) for text in ("nan", "inf", "0x1", "1_0", "\u0661")),
     ],
 )
 def test_numbers_are_those_of_the_specification(text, read):

@@ -38,7 +38,6 @@ from feasid.robot.rotations import from_rpy
 
 ROUNDING = 1e-12
 
-
 HINGE = """<robot name="r"><!-- one --><link name="b"/><joint name="j" type="revolute">
 <parent link="b"/><child link="l"/><axis xyz="0 1 0"/><limit lower="-1" upper="%s" effort="%s"
 velocity="3"/></joint><link name="l"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0"

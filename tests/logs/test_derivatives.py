@@ -196,16 +196,13 @@ def test_so_many_derivatives_as_were_asked_for(cutoff, derivatives):
 # -- one stretch ----------------------------------------------------------------------------------
 
 
-def ran(how, n=200, kinds=("q", "tau"), mask=None, rate=RATE):
-    t = np.arange(n) / rate
-    whole = {
-        "q": np.sin(3 * t), "dq": 3 * np.cos(3 * t), "ddq": -9 * np.sin(3 * t), "tau": t
-    }  # fmt: skip
-    values = {k: whole[k][:, None] for k in kinds}
-    stretch = Stretch("a", np.arange(n), rate)
-    return process_stretch(
-        t, values, stretch, how, np.zeros(n, dtype=bool) if mask is None else mask
-    )
+def ran(how, n=200, kinds=("q", "tau"), mask=None, values=None):
+    """Runs and excluded rows of one stretch of these values, or of a sine of 3 rad/s."""
+    t = np.arange(n) / RATE
+    sine = {"q": np.sin(3 * t), "dq": 3 * np.cos(3 * t), "ddq": -9 * np.sin(3 * t), "tau": t}
+    values = values or {k: sine[k][:, None] for k in kinds}
+    mask = np.zeros(n, dtype=bool) if mask is None else mask
+    return process_stretch(t, values, Stretch("a", np.arange(n), RATE), how, mask)
 
 
 @pytest.mark.parametrize(
@@ -261,13 +258,12 @@ def test_what_is_derived_is_said_by_what_is_there():
 def test_rests_are_rests_only_where_a_filter_left_its_ripple():
     t = np.arange(200) / RATE
     values = {"q": 1e-5 * np.sin(3 * t)[:, None]}  # slower than 1e-3 rad/s
-    stretch, none = Stretch("a", np.arange(200), RATE), np.zeros(200, dtype=bool)
     for how, still in (
         (SignalProcessing(10.0), True),
         (SignalProcessing(None), False),
         (SignalProcessing(10.0, rest=0.0), False),
     ):
-        (run,), _ = process_stretch(t, values, stretch, how, none)
+        (run,), _ = ran(how, values=values)
         assert (not run.dq.any()) == still
         assert run.band == how.cutoff
 
@@ -275,26 +271,19 @@ def test_rests_are_rests_only_where_a_filter_left_its_ripple():
 def test_accelerations_that_were_measured_are_filtered_and_not_derived():
     t = np.arange(400) / RATE
     ripple = np.sin(2 * np.pi * 30 * t)[:, None]
-    stretch, none = Stretch("a", np.arange(400), RATE), np.zeros(400, dtype=bool)
     for cutoff, left in ((None, 0.95), (5.0, 0.0)):
-        values = {"q": ripple.copy(), "dq": ripple.copy(), "ddq": ripple.copy()}
-        (run,), _ = process_stretch(t, values, stretch, SignalProcessing(cutoff), none)
+        values = {k: ripple.copy() for k in ("q", "dq", "ddq")}
+        (run,), _ = ran(SignalProcessing(cutoff), 400, values=values)
         for signal in (run.q, run.dq, run.ddq):
             assert np.abs(signal).max() == pytest.approx(left, abs=0.06)
 
 
 @pytest.mark.parametrize("filtered", [None, True, False])
 def test_torques_are_filtered_unless_told_otherwise(filtered):
-    n = 400
-    t = np.arange(n) / RATE
-    ripple = np.sin(2 * np.pi * 30 * t)[:, None]
-    values = {"q": np.sin(3 * t)[:, None], "tau": ripple.copy()}
-    how = (
-        SignalProcessing(5.0) if filtered is None else SignalProcessing(5.0, filter_torque=filtered)
-    )
-    (run,), _ = process_stretch(
-        t, values, Stretch("a", np.arange(n), RATE), how, np.zeros(n, dtype=bool)
-    )
+    t = np.arange(400) / RATE
+    values = {"q": np.sin(3 * t)[:, None], "tau": np.sin(2 * np.pi * 30 * t)[:, None]}
+    option = {} if filtered is None else {"filter_torque": filtered}
+    (run,), _ = ran(SignalProcessing(5.0, **option), 400, values=values)
     assert np.abs(run.tau).max() == pytest.approx(0.95 if filtered is False else 0, abs=0.06)
 
 
@@ -353,17 +342,13 @@ def test_the_cutoff_of_a_log_is_the_middle_one_of_its_longest_stretches():
     assert derivatives.find_cutoff({"q": q}, stretches, 9) == (9.0, [])
     assert derivatives.find_cutoff({"q": q, "dq": q, "ddq": q}, stretches, None) == (None, [])
     assert derivatives.find_cutoff({"q": q, "dq": q}, stretches, None)[0] == frequency
-    assert derivatives.find_cutoff({"q": q}, [Stretch("a", np.arange(1), np.nan)], None) == (
-        None,
-        [],
-    )
+    single = [Stretch("a", np.arange(1), np.nan)]
+    assert derivatives.find_cutoff({"q": q}, single, None) == (None, [])
     assert derivatives.find_cutoff({"q": q}, [Stretch("a", np.arange(2), rate)], 9) == (9.0, [])
     lonely = [Stretch("c", np.arange(1), 10.0), *stretches]
     assert derivatives.find_cutoff({"q": q}, lonely, None)[0] == frequency
-    assert derivatives.find_cutoff({"q": q}, lonely, 9) == (
-        9.0,
-        [],
-    )  # below half the longest one's rate
+    # 9 Hz is below half the rate of the longest one.
+    assert derivatives.find_cutoff({"q": q}, lonely, 9) == (9.0, [])
     with pytest.raises(InputError):
         derivatives.find_cutoff({"q": q}, stretches, rate / 2)
 

@@ -18,6 +18,7 @@ from feasid.logs.motion import (
     excluded_blocks,
     excluded_notes,
 )
+from feasid.logs.raw import Signals
 from feasid.logs.recording import acceleration_noise, blur_signals, signal_resolution
 from feasid.logs.servo import Servo, TorqueLimits, command_rates, delay_commands
 from feasid.logs.stream import _pieces_with_surroundings, stream_log
@@ -205,14 +206,9 @@ def test_pieces_of_a_file_are_its_runs(tmp_path, arm):
 def test_rows_that_are_not_used():
     assert excluded_blocks(np.array([], dtype=int), "a") == []
     found = excluded_blocks(np.array([1, 2, 3, 7, 9, 10]), "a")
-    assert found == [
-        ExcludedRows("a", 1, 3, 3),
-        ExcludedRows("a", 7, 7, 1),
-        ExcludedRows("a", 9, 10, 2),
-    ]
-    (note,) = excluded_notes(
-        [*found, ExcludedRows("b", 20, 24, 5), ExcludedRows("b", 30, 30, 1)], 50
-    )
+    assert found == [ExcludedRows("a", *rows) for rows in ((1, 3, 3), (7, 7, 1), (9, 10, 2))]
+    more = [ExcludedRows("b", *rows) for rows in ((20, 24, 5), (30, 30, 1))]
+    (note,) = excluded_notes([*found, *more], 50)
     assert note == "12 of 50 rows are not used: 6 (a), 6 (b)"
     assert note.values == {"rows": 12, "of": 50}
     assert excluded_notes([], 50) == []
@@ -228,26 +224,21 @@ def test_rows_that_are_not_used():
 def test_steps_of_signals_and_what_they_leave_of_accelerations():
     """The noise of rounding itself: `test_resolution`."""
     rate, cutoff, step = 1000.0, 10.0, 1e-3
-    both = {"q": np.array([1.0]), "dq": np.array([step])}
-    assert acceleration_noise(both, rate, cutoff) == acceleration_noise(
-        {"dq": both["dq"]}, rate, cutoff
-    )
+    alone = {"dq": np.array([step])}
+    both = {"q": np.array([1.0]), **alone}
+    assert acceleration_noise(both, rate, cutoff) == acceleration_noise(alone, rate, cutoff)
     values = {"q": np.array([[0.0, 1.0], [0.3, 1.0], [0.1, np.nan]]), "tau": np.ones((3, 2))}
-    raw = feasid_signals(values)
-    assert {k: v.tolist() for k, v in signal_resolution(raw).items()} == {
-        "q": [pytest.approx(0.1), 0.0]
-    }
+    found = {k: v.tolist() for k, v in signal_resolution(signals_of(values)).items()}
+    assert found == {"q": [pytest.approx(0.1), 0.0]}
 
 
-def feasid_signals(values):
-    from feasid.logs.raw import Signals
-
+def signals_of(values):
     fields = dict.fromkeys(Signals.__dataclass_fields__)
     return Signals(**{**fields, "t": np.arange(3.0), "values": values})
 
 
 def test_blurred_signals_stay_within_half_a_step():
-    raw = feasid_signals({"q": np.zeros((3, 2)), "tau": np.ones((3, 2))})
+    raw = signals_of({"q": np.zeros((3, 2)), "tau": np.ones((3, 2))})
     steps = {"q": np.array([0.2, 0.0])}
     moved = blur_signals(raw, steps, 0)
     np.testing.assert_array_equal(moved.values["q"], blur_signals(raw, steps, 0).values["q"])
