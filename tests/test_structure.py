@@ -104,11 +104,7 @@ def test_modules_are_short(module):
 
 
 def body_length(function):
-    body = function.body
-    said = isinstance(body[0], ast.Expr) and isinstance(
-        getattr(body[0], "value", None), ast.Constant
-    )
-    body = body[1:] if said else body
+    body = function.body if ast.get_docstring(function) is None else function.body[1:]
     return body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 

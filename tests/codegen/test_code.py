@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -80,25 +81,24 @@ def rigid(robot):
     return out
 
 
-def close(found, wanted):
-    return np.abs(found - wanted).max() <= ROUNDING * max(1.0, np.abs(wanted).max())
+def equals_library(model, kind, seed=0, rounding=ROUNDING):
+    """Whether a routine of a model computes what the library does, at random motions."""
+    motion = motions(model.robot, seed)
+    found, wanted = outputs(model, kind, motion), expected(model.robot, model.base, kind, motion)
+    return np.abs(found - wanted).max() <= rounding * max(1.0, np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("argument", [False, True])
 @pytest.mark.parametrize("kind", ROUTINES)
 @pytest.mark.parametrize("name", ["wam", "panda", "ur5"])
 def test_code_equals_the_library(name, kind, argument):
-    model = BaseParameterModel.from_robot(arm(name), argument=argument)
-    motion = motions(model.robot)
-    assert close(outputs(model, kind, motion), expected(model.robot, model.base, kind, motion))
+    assert equals_library(BaseParameterModel.from_robot(arm(name), argument=argument), kind)
 
 
 def test_geometry_taken_literally():
     robot = ur5()
-    base = feasid.base_parameters(robot, snap=None)
-    motion = motions(robot)
-    found = outputs(BaseParameterModel.from_robot(robot, base), "inverse_dynamics", motion)
-    assert close(found, feasid.inverse_dynamics(robot, *motion))
+    model = BaseParameterModel.from_robot(robot, feasid.base_parameters(robot, snap=None))
+    assert equals_library(replace(model, robot=robot), "inverse_dynamics")
 
 
 @pytest.mark.sampled(0.3)
@@ -110,9 +110,7 @@ def test_random_trees(seed, kind):
     kinds = ("revolute", "prismatic", "helical")
     robot = random_robot(rng, int(rng.integers(2, 6)), kinds, rotors=True)
     robot = robot.with_values(rng.uniform(-1, 1, robot.size))
-    model = BaseParameterModel.from_robot(robot)
-    motion = motions(robot, seed)
-    assert close(outputs(model, kind, motion), expected(robot, model.base, kind, motion))
+    assert equals_library(BaseParameterModel.from_robot(robot), kind, seed)
 
 
 @pytest.mark.parametrize(("precision", "argument"), [("double", False), ("float", True)])
@@ -135,10 +133,7 @@ def test_all_joint_terms(kind):
     robot = robot.with_values(rng.uniform(0.5, 1.5, robot.size))
     robot = robot.with_joint_terms([*FRICTION], drive_inertia=True).with_transition(0.3)
     robot = robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
-    model = BaseParameterModel.from_robot(robot)
-    motion = motions(robot)
-    found = outputs(model, kind, motion)
-    assert close(found, expected(robot, model.base, kind, motion))
+    assert equals_library(BaseParameterModel.from_robot(robot), kind)
 
 
 @pytest.mark.parametrize("kind", ROUTINES)
@@ -147,9 +142,7 @@ def test_joints_that_follow_others(kind):
     robot = robot.with_values(np.random.default_rng(2).uniform(0.5, 1.5, robot.size))
     follower = feasid.Coupling(robot.joints[2], {robot.joints[1]: -0.5}, 0.2)
     robot = feasid.Robot(robot.bodies, couplings=(follower,))
-    model = BaseParameterModel.from_robot(robot)
-    motion = motions(robot)
-    assert close(outputs(model, kind, motion), expected(robot, model.base, kind, motion))
+    assert equals_library(BaseParameterModel.from_robot(robot), kind)
 
 
 def wide_tree(seed):
@@ -167,11 +160,8 @@ def wide_tree(seed):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ROUTINES)
 def test_joints_of_any_axes_equal_the_library(kind, seed):
-    robot = wide_tree(seed)
-    model = BaseParameterModel.from_robot(robot)
-    motion = motions(robot, seed)
-    found, wanted = outputs(model, kind, motion), expected(robot, model.base, kind, motion)
-    assert np.abs(found - wanted).max() <= EXPONENTIAL * max(1.0, np.abs(wanted).max())
+    model = BaseParameterModel.from_robot(wide_tree(seed))
+    assert equals_library(model, kind, seed, EXPONENTIAL)
 
 
 # -- C ---------------------------------------------------------------------------------------

@@ -138,42 +138,34 @@ def test_constants_of_mujoco_are_what_is_assumed():
     assert int(mujoco.mjtTrn.mjTRN_JOINT) == compiled.JOINT_TRANSMISSION
 
 
-WELD = FIVE_BAR.replace("<connect ", "<weld ")
-
-
 def test_a_weld_that_leaves_nothing_free_is_said():
     """Two arms of two joints, welded at their ends, move in one way less than connected."""
-    robot = feasid.load_robot(WELD)
+    robot = feasid.load_robot(FIVE_BAR.replace("<connect ", "<weld "))
     assert robot.dof == 1
     assert robot.constraint_summary.startswith(
         "4 joints, 1 independent; 1 closed loops with 6 conditions, 3 of them redundant"
     )
 
 
-def arm(*positions):
-    return feasid.Robot(
-        [
-            feasid.Body(f"{k + 1}", None if k == 0 else f"{k}", position=p)
-            for k, p in enumerate(positions)
-        ],
-        (0, -9.81, 0),
-    )
-
-
+CHAIN = feasid.Robot(
+    [
+        feasid.Body(f"{k}", f"{k - 1}" if k > 1 else None, position=(x, 0, 0))
+        for k, x in enumerate((0, 0.2, 0.35), 1)
+    ],
+    (0, -9.81, 0),
+)
 FOUR_BAR = Loop("tip", "3", None, [0.3, 0, 0], [0.4, 0, 0])
 
 
 def test_loops_are_assembled_from_the_configuration_and_choose_its_branch():
-    robot = arm([0, 0, 0], [0.2, 0, 0], [0.35, 0, 0])
-    up = robot.with_loops([FOUR_BAR], configuration={"1": 1.2, "2": -0.8, "3": -1.4})
-    down = robot.with_loops([FOUR_BAR], configuration={"1": -1.2, "2": 0.8, "3": 1.4})
+    up = CHAIN.with_loops([FOUR_BAR], configuration={"1": 1.2, "2": -0.8, "3": -1.4})
+    down = CHAIN.with_loops([FOUR_BAR], configuration={"1": -1.2, "2": 0.8, "3": 1.4})
     assert up.coordinates == ("1",)
     assert up.closure.closed_configuration[0] > 0 > down.closure.closed_configuration[0]
     home = up.closure.closed_configuration
-    np.testing.assert_allclose(
-        up.closure.conditions.residual_and_jacobian(home[:, None])[0], 0, atol=1e-11
-    )
-    assert robot.with_loops([FOUR_BAR], ["2"], up.configuration).coordinates == ("2",)
+    residual, _ = up.closure.conditions.residual_and_jacobian(home[:, None])
+    np.testing.assert_allclose(residual, 0, atol=1e-11)
+    assert CHAIN.with_loops([FOUR_BAR], ["2"], up.configuration).coordinates == ("2",)
 
 
 @pytest.mark.parametrize(
@@ -187,10 +179,9 @@ def test_loops_are_assembled_from_the_configuration_and_choose_its_branch():
     ],
 )
 def test_bad_loops_are_named(loop, options, words):
-    robot = arm([0, 0, 0], [0.2, 0, 0], [0.35, 0, 0])
     options = {"configuration": {"1": 1.2, "2": -0.8, "3": -1.4}, **options}
     with pytest.raises((InputError, DescriptionError), match=words):
-        robot.with_loops([loop], **options)
+        CHAIN.with_loops([loop], **options)
 
 
 PARALLELOGRAM_ARM = mjcf(

@@ -157,10 +157,6 @@ def panics(program):
     raise PanicException("index out of bounds")
 
 
-def says_solved_but_lies(program):
-    return SolverAnswer("Solved", -np.ones(program.size))
-
-
 def says_nan(program):
     return SolverAnswer("Solved", np.full(program.size, np.nan))
 
@@ -176,11 +172,9 @@ def test_solvers_that_fail_lead_to_an_error_that_lists_them(solver):
 
 def test_a_wrong_point_is_never_returned_as_it_is():
     robot, base, R, rho, _ = problem(0, bodies=2)
-    feasible = feasible_set(robot)
+    lies = [("fake", "cone", lambda program: SolverAnswer("Solved", -np.ones(program.size)))]
     with pytest.raises(SolverError) as caught:
-        feasible_least_squares(
-            R, rho, base, feasible, solver=[("fake", "cone", says_solved_but_lies)]
-        )
+        feasible_least_squares(R, rho, base, feasible_set(robot), solver=lies)
     assert not caught.value.attempts[0].accepted
 
 

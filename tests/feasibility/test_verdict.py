@@ -224,10 +224,8 @@ def lies(kind):
     def solver(program):
         rng = np.random.default_rng(0)
         x = rng.normal(size=program.size)
-        matrices = []
-        for s in program.sizes:
-            a = rng.normal(size=(s, s))
-            matrices.append(a @ a.T)
+        roots = [rng.normal(size=(s, s)) for s in program.sizes]
+        matrices = [root @ root.T for root in roots]
         prices = rng.uniform(size=program.rows)
         if kind == "nan":
             x = np.full(program.size, np.nan)

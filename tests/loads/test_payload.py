@@ -42,10 +42,6 @@ def lump(mass, centre):
 
 @cache
 def logs(name, seed=0):
-    return load_logs(name, *LOADS[name], seed)
-
-
-def load_logs(name, mass, centre, seed=0):
     """The arm's motion without a load and with it, in MuJoCo: friction, noise, lost rows."""
     robot, rng = arm(name), np.random.default_rng([seed, *name.encode()])
     terms = robot.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
@@ -56,7 +52,7 @@ def load_logs(name, mass, centre, seed=0):
     way = simulated.fourier(robot, rng, SECONDS, simulated.FITTED_SPEED)
     delta = with_terms(terms.with_values(delta), Ia=0.05, fv=0.3, fc=0.4, fo=0.0).values
     out = []
-    for load in (np.zeros(10), lump(mass, centre)):
+    for load in (np.zeros(10), lump(*LOADS[name])):
         true = delta.copy()
         true[terms.inertial_columns[-1]] += load
         model = simulated.mujoco_model(terms, true)
@@ -163,17 +159,16 @@ def test_a_load_behind_a_wrist_sensor():
     felt += np.array([3.0, -2.0, 1.0, 0.2, 0.1, -0.3])  # never tared
     felt += 0.01 * felt.std(axis=0) * rng.normal(size=felt.shape)
     log = log_frame(t, robot.joints, q=q)
-    log[["fx", "fy", "fz", "tx", "ty", "tz"]] = felt
+    channels = ["fx", "fy", "fz", "tx", "ty", "tz"]
+    log[channels] = felt
     found = feasid.payload_from_wrench(log, robot, rotation=turn, position=shift)
     assert abs(found.mass / 1.3 - 1) < MASS_ERROR
     assert np.linalg.norm(found.centre - [0.01, -0.02, 0.07]) < CENTRE_ERROR
     assert found.residual[1] < 0.1
     assert found.level == "good"
-    channels = ["fx", "fy", "fz", "tx", "ty", "tz"]
+    opposite = log.assign(**{c: -log[c] for c in channels})
     with pytest.raises(InputError, match="count the other way round"):
-        feasid.payload_from_wrench(
-            log.assign(**{c: -log[c] for c in channels}), robot, rotation=turn, position=shift
-        )
+        feasid.payload_from_wrench(opposite, robot, rotation=turn, position=shift)
     with pytest.raises(LogError, match="'tz'"):
         feasid.payload_from_wrench(log.drop(columns="tz"), robot)
 
@@ -210,25 +205,24 @@ def test_torque_constants_from_a_known_load():
 
 
 @pytest.mark.slow
-def test_torque_constants_at_the_prompt(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_torque_constants_at_the_prompt(here, capsys):
     robot = arm("ur5")
     for name, log in zip(("log.csv", "with.csv"), logs("ur5"), strict=True):
         in_ampere(log, robot).to_csv(name, index=False)
     urdf = next(p for p in example_urdfs() if str(p).endswith(simulated.ARMS["ur5"][0]))
     mass, centre = LOADS["ur5"]
     known = {"mass": mass, "centre": centre, "inertia": (mass * np.diag([8e-4, 1e-3, 1.2e-3]))}
-    (tmp_path / "load.json").write_text(json.dumps(known, default=np.ndarray.tolist))
+    (here / "load.json").write_text(json.dumps(known, default=np.ndarray.tolist))
     words = ["torque-constants", "log.csv", "--robot", str(urdf), "--loaded", "with.csv"]
     assert main([*words, "--load", str(mass)]) == 0
     assert main([*words, "--load", "load.json", "--out", "units.json"]) == 0
-    factors = json.loads((tmp_path / "units.json").read_text())
+    factors = json.loads((here / "units.json").read_text())
     joint = robot.joints[1]
     assert factors[f"tau_{joint}"] == pytest.approx(CONSTANTS[1], rel=CONSTANT_ERROR)
     assert f"--units tau_{robot.joints[0]}=" in capsys.readouterr().out or len(factors) < robot.dof
     assert main(words) == 2
     assert "needs both" in capsys.readouterr().err
-    (tmp_path / "load.json").write_text('{"mass": 2}')
+    (here / "load.json").write_text('{"mass": 2}')
     assert main([*words, "--load", "load.json"]) == 2
     assert "load.json: a load is JSON with mass, centre, inertia" in capsys.readouterr().err
 

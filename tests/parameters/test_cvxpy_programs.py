@@ -392,15 +392,13 @@ def test_data_of_another_shape_are_named(wrong):
     beta, R = np.ones(len(base.K)), np.eye(len(base.K))
     p = feasid.problems.robot_unknowns(base, beta)
     other = np.ones(len(beta) + wrong)
-    for program in (
-        lambda: feasid.problems.feasibility_test(p, other),
-        lambda: feasid.problems.closest_correction(other, p),
+    wide = np.ones((len(R), len(other)))
+    for name, program in (
+        ("beta", lambda: problems.feasibility_test(p, other)),
+        ("beta", lambda: problems.closest_correction(other, p)),
+        ("rho", lambda: problems.feasible_least_squares(R, other, p)),
+        ("R", lambda: problems.feasible_least_squares(wide, beta, p)),
+        ("weight", lambda: problems.closest_correction(beta, p, weight=wide[:2])),
     ):
-        with pytest.raises(InputError, match="beta has shape"):
+        with pytest.raises(InputError, match=f"{name} has shape"):
             program()
-    with pytest.raises(InputError, match="rho has shape"):
-        feasid.problems.feasible_least_squares(R, other, p)
-    with pytest.raises(InputError, match="R has shape"):
-        feasid.problems.feasible_least_squares(np.ones((len(R), len(other))), beta, p)
-    with pytest.raises(InputError, match="weight has shape"):
-        feasid.problems.closest_correction(beta, p, weight=np.ones((2, len(other))))
