@@ -40,12 +40,8 @@ def test_without_a_wheel_its_tests_are_skipped(wheel, modules):
     tests = Path(__file__).parent
     others = "core/test_archives.py"
     paths = [str(tests / module) for module in [*modules, others]]
-    done = subprocess.run(
-        [sys.executable, "-c", HIDE, wheel, *paths],
-        capture_output=True,
-        text=True,
-        cwd=tests.parent,
-    )
+    command = [sys.executable, "-c", HIDE, wheel, *paths]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tests.parent)
     assert done.returncode == 0, done.stdout[-2000:]
     assert others in done.stdout
     assert "error" not in done.stdout.lower().replace("_error", "")

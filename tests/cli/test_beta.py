@@ -14,11 +14,10 @@ from feasid.cli import main
 
 
 @pytest.fixture
-def given(tmp_path, monkeypatch):
+def given(here):
     """A robot's file, base parameters that can exist, and some that cannot."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm.urdf").write_text(ARM)
-    (tmp_path / "longer.urdf").write_text(ARM.replace('xyz="0 0 0.3"', 'xyz="0 0 0.31"'))
+    (here / "arm.urdf").write_text(ARM)
+    (here / "longer.urdf").write_text(ARM.replace('xyz="0 0 0.3"', 'xyz="0 0 0.31"'))
     robot = feasid.load_robot("arm.urdf").with_joint_terms()
     base = feasid.base_parameters(robot)
     beta = base.K @ arm_parameters(robot)
@@ -26,7 +25,7 @@ def given(tmp_path, monkeypatch):
     good.to_csv("good.csv", index=False)
     bad = beta - 5.0 * (np.arange(len(beta)) == len(beta) - 2)
     pd.DataFrame({"value": bad}).to_csv("bad.csv", index=False)
-    return tmp_path
+    return here
 
 
 def test_base_parameters_are_judged_and_their_proofs_written(given, capsys):
@@ -91,12 +90,9 @@ def test_wrong_orders_are_named(given, capsys, order, message):
     assert message in capsys.readouterr().err
 
 
-def test_proofs_of_a_fit_are_bound_to_a_robot_with_held_joints_and_terms_of_its_own(
-    tmp_path, monkeypatch, capsys
-):
+def test_proofs_of_a_fit_are_bound_to_a_robot_with_held_joints_and_terms_of_its_own(here, capsys):
     """The walk of docs/certificates.md: friction that the log chose, a joint that was held."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm.urdf").write_text(ARM)
+    (here / "arm.urdf").write_text(ARM)
     robot = feasid.load_robot("arm.urdf", lock={"shoulder": 0.0}).with_joint_terms()
     simulate(robot, arm_parameters(robot), 0, noise=0.02).to_csv("log.csv", index=False)
     about = ["--robot", "arm.urdf", "--lock", "shoulder=0"]

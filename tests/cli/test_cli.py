@@ -12,13 +12,12 @@ from feasid.cli import COMMANDS, main
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    robot = read_arm(tmp_path).with_joint_terms()
+def folder(here):
+    robot = read_arm(here).with_joint_terms()
     delta = arm_parameters(robot)
     for name, seed in (("log.csv", 1), ("test.csv", 2)):
-        simulate(robot, delta, seed, noise=0.03).to_csv(tmp_path / name, index=False)
-    return tmp_path
+        simulate(robot, delta, seed, noise=0.03).to_csv(here / name, index=False)
+    return here
 
 
 def written(folder):
@@ -73,15 +72,14 @@ def test_existing_output_is_kept(folder, capsys):
 
 
 @pytest.mark.slow  # a draw of tests/cli/test_json.py runs it, too
-def test_demo_shows_three_models_of_a_packaged_log(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_demo_shows_three_models_of_a_packaged_log(here, capsys):
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"description +[\d.]+ % +2 of 7 +refuses it\n", out)
     assert re.search(r"feasid +[\d.]+ % +0 of 7 +loads it\n", out)
     model = pytest.importorskip("mujoco").MjModel.from_xml_path("kinova_identified.xml")
     assert model.nv == feasid.load_robot("kinova_identified.xml").dof == 7
-    assert (tmp_path / "kinova_identified.html").is_file()
+    assert (here / "kinova_identified.html").is_file()
 
 
 def test_help_and_version(capsys):

@@ -43,14 +43,13 @@ def test_everything_printed_passes_the_gate():
     assert stream.buffer.getvalue() == f"{ESCAPED} \\xe9\n".encode()
 
 
-def test_names_from_outside_reach_no_terminal(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_names_from_outside_reach_no_terminal(here, capsys):
     name = "a\x1b[31m\x9b.urdf"
     bad = ARM.replace('name="upper"', 'name="up&#x9b;31m"').replace("'upper'", "'up\x9b'")
-    (tmp_path / name).write_text(bad)
-    (tmp_path / "log\x1b[2J.csv").write_text("t\x1b[2J,q\x9b_1\n0,1\n")
-    (tmp_path / "proof\x1b.json").write_text('{"format": "\x9b\\u001b"}')
-    (tmp_path / "arm.urdf").write_text(ARM)
+    (here / name).write_text(bad)
+    (here / "log\x1b[2J.csv").write_text("t\x1b[2J,q\x9b_1\n0,1\n")
+    (here / "proof\x1b.json").write_text('{"format": "\x9b\\u001b"}')
+    (here / "arm.urdf").write_text(ARM)
     for command in (
         ["check", name],
         ["check", "no\x1b[31m"],
@@ -126,10 +125,9 @@ def test_the_handler_of_the_host_is_kept(capsys):
     assert (signal.getsignal(signal.SIGTERM), sys.stdout, sys.stderr) == before
 
 
-def test_outputs_are_checked_before_anything_is_read(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_outputs_are_checked_before_anything_is_read(here, capsys):
     for name in ("arm.urdf", "log.csv"):
-        (tmp_path / name).write_text("kept")
+        (here / name).write_text("kept")
     fit = ["fit", "log.csv", "--robot", "arm.urdf", "--overwrite"]
     reduce = ["reduce", "log.csv", "--robot", "arm.urdf", "--overwrite"]
     for command, words in (
@@ -147,12 +145,11 @@ def test_outputs_are_checked_before_anything_is_read(tmp_path, capsys, monkeypat
     ):
         assert main(command) == 2, command
         assert words in capsys.readouterr().err
-        assert sorted(os.listdir(tmp_path)) == ["arm.urdf", "log.csv"]
-        assert {p.read_text() for p in tmp_path.iterdir()} == {"kept"}
+        assert sorted(os.listdir(here)) == ["arm.urdf", "log.csv"]
+        assert {p.read_text() for p in here.iterdir()} == {"kept"}
 
 
-def test_a_report_without_its_extra_is_refused_before_the_fit(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_report_without_its_extra_is_refused_before_the_fit(here, capsys, monkeypatch):
     monkeypatch.setattr("feasid.core.errors.find_spec", lambda name: None)
     assert main(["fit", "log.csv", "--robot", "arm.urdf", "--report", "x.html"]) == 2
     assert 'pip install "feasid[report]"' in capsys.readouterr().err

@@ -117,10 +117,9 @@ def test_options_in_errors_are_good_in_python(log, case):
 
 
 @pytest.mark.parametrize("case", [*CASES, *SLOW])
-def test_options_in_errors_are_good_at_the_prompt(log, case, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_options_in_errors_are_good_at_the_prompt(log, case, here, capsys):
     change, options, least = (CASES | FITTED)[case]
-    (tmp_path / "arm.urdf").write_text(ARM)
+    (here / "arm.urdf").write_text(ARM)
     change(log).to_csv("log.csv", index=False)
     order = ["fit" if case in FITTED else "reduce", "log.csv", "--robot", "arm.urdf"]
     order += ["--diagnose", "no"] if case in FITTED else ["--out", "log.npz", "--overwrite"]

@@ -54,9 +54,8 @@ def test_messages_alone_lead_to_a_fit(folder, capsys):
     assert mended, said
     words = shlex.split(mended[1])
     assert {"--columns", "--nan", "--units"} <= set(words)
-    assert main([*words[1:], "--out", "mine.urdf", "--save", "mine.feasid"]) == 0, (
-        capsys.readouterr()
-    )
+    order = [*words[1:], "--out", "mine.urdf", "--save", "mine.feasid"]
+    assert main(order) == 0, capsys.readouterr()
     assert feasid.load("mine.feasid").relative_error["all"] < ERROR
     assert feasid.check("mine.urdf").feasible
 

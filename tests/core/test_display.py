@@ -10,6 +10,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
+from feasid.cli.output import print_display
 from feasid.core.display import HEIGHT, WIDTH, Display, Measure
 from feasid.core.notes import Note
 from feasid.identification.assessment.quality import Uses, judge
@@ -164,8 +165,6 @@ def test_latex_prints_its_special_characters():
 
 
 def test_a_terminal_shows_what_is_wrong_in_red_and_no_characters_of_outsiders(monkeypatch, capsys):
-    from feasid.cli.output import print_display
-
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     for environment, codes in (({}, ("\x1b[1m", "\x1b[1;31m")), ({"NO_COLOR": "1"}, ("", ""))):
         monkeypatch.setattr("os.environ", environment)

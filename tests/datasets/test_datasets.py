@@ -132,11 +132,7 @@ def test_conversion_script_writes_the_contract(tmp_path):
     lines = gzip.decompress(target.read_bytes()).decode().splitlines()
     assert lines[0].split(",")[:2] == ["t", "q_lwr_0_joint"]
     written = np.array([line.split(",") for line in lines[1:]], dtype=float)
-    np.testing.assert_allclose(
-        written[:, 1:],
-        np.hstack([arrays[k] for k in ("positions", "velocities", "torques")]),
-        rtol=1e-8,
-    )
+    np.testing.assert_allclose(written[:, 1:], np.hstack([*arrays.values()]), rtol=1e-8)
 
 
 def test_tx40_from_its_motors_with_a_coupled_wrist():

@@ -17,6 +17,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
+from feasid.cli import main
 
 playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -54,8 +55,6 @@ def reports(tmp_path_factory):
     fit = feasid.fit(log, robot)
     fit.report(folder / "report.html", test=test)
     fit.save(folder / "arm.feasid")
-    from feasid.cli import main
-
     model = str(folder / "arm.feasid")
     assert main(["report", model, "--out", str(folder / "saved.html")]) == 0
     assert main(["report", model, model, "--out", str(folder / "two.html")]) == 0

@@ -88,12 +88,8 @@ def test_what_the_page_adds_can_be_used(title, tmp_path):
     touched = {apply(block, tmp_path) for block in blocks if PLACE.match(block)}
     assert len(touched) == FILES_TOUCHED[title]
     program = "\n".join(block for block in blocks if block.startswith("# use"))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-W", "error", "-c", program]
+    here = {**os.environ, "PYTHONPATH": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert str(tmp_path) in done.stdout

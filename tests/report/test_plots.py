@@ -8,7 +8,7 @@ from robots import ARM
 import feasid
 from feasid.core.charts import Chart, Panel, Series
 from feasid.core.errors import InputError, MissingExtraError
-from feasid.core.figures import draw
+from feasid.core.figures import draw, figure_class
 from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.parameters.identifiability.views import identifiability_map
 from feasid.results.report.contents import PredictedLog
@@ -75,9 +75,8 @@ def test_torques_are_compared_behind_the_low_pass_of_the_fit(fit):
     prediction = PredictedLog.from_fit(fit)
     (t, measured, predicted), run = prediction.compared_torques[0], prediction.runs[0]
     taps = GaussianLowPass(prediction.cutoff, run.rate).taps
-    np.testing.assert_allclose(
-        measured[:, 0], np.convolve(log["tau_shoulder"], taps, "valid"), atol=1e-10
-    )
+    filtered = np.convolve(log["tau_shoulder"], taps, "valid")
+    np.testing.assert_allclose(measured[:, 0], filtered, atol=1e-10)
     axis = fit.plot().axes[0]
     logged, seen, modelled, difference = axis.get_lines()
     np.testing.assert_allclose(logged.get_ydata(), log["tau_shoulder"], rtol=1e-12)
@@ -125,9 +124,7 @@ def test_reduced_data_and_missing_extras_are_said(fit, monkeypatch):
     assert reduced.plot.parameters().axes
     with pytest.raises(InputError, match="pass the log"):
         reduced.plot.friction()
-    from feasid.core import figures as picture
-
-    picture.figure_class.cache_clear()
+    figure_class.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r'pip install "feasid\[plot\]"'):
         fit.plot()

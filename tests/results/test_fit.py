@@ -9,6 +9,7 @@ import feasid
 from feasid import datasets
 from feasid.certificate import definiteness
 from feasid.core.errors import InputError, LogError, NotEnoughDataError
+from feasid.datasets import wam
 from feasid.robot import inertia
 
 EXACT = 1e-6  # the solver stops at 1e-9 of the scaled cost; weak directions amplify that
@@ -221,8 +222,6 @@ def test_kuka_errors_on_fitted_and_repeated_motion():
 @pytest.mark.slow
 def test_wam_log_returns_the_published_estimate():
     """Table 6's ordinary least squares column and Table 8's residual, from the reconstruction."""
-    from feasid.datasets import wam
-
     log = datasets.load("wam7")
     fit = feasid.fit(log, **{**feasid.SOUSA_2014, "cutoff": None, "trim": 0.0})
     published = wam.estimate("ols")

@@ -15,7 +15,7 @@ from feasid.core.errors import InputError
 
 pytest.importorskip("rosbags")
 
-from recorded import MAGIC, batches, chunk, record, write
+from recorded import JOINT_STATE, MAGIC, STORE, batches, chunk, message, record, write
 from rosbags.rosbag2 import StoragePlugin
 
 zstd = pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "compression.zstd")
@@ -150,8 +150,6 @@ def test_many_empty_records_cost_little(mcap, kind):
 
 @pytest.mark.parametrize("same", [False, True])
 def test_messages_of_many_names_are_refused_before_they_take_memory(mcap, same):
-    from recorded import JOINT_STATE, STORE, message
-
     names = [f"j{0 if same else k}" for k in range(2_000_000)]
     raw = bytes(STORE.serialize_cdr(message(1, names, []), JOINT_STATE))
     schema = b"".join(struct.pack("<I", len(s)) + s for s in (JOINT_STATE.encode(), b"", b""))
@@ -178,11 +176,9 @@ def test_compressed_bags_are_refused_before_anything_is_unpacked(bag, mode, spel
     metadata.write_text(text.replace(file.name, packed.name))
     unpacked = tmp_path / "temporary"
     unpacked.mkdir()
-    os.environ["TMPDIR"], before = str(unpacked), os.environ.get("TMPDIR")
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(unpacked))
         answer = said(bag)
-    finally:
-        os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
     assert answer.startswith(("InputError", "LogError"))
     if spelling == "compressed":
         assert "ros2 bag convert" in answer
@@ -256,12 +252,11 @@ def test_pages_that_stand_for_many_rows_are_refused(tmp_path):
         cells = [struct.unpack_from(">H", content, start + 12 + 2 * k)[0] for k in range(count)]
         return [start + c for c in cells] + [start + 8]
 
-    level, first = [root], []
+    level = [root]
     while pages := [struct.unpack_from(">I", content, at)[0] for p in level for at in children(p)]:
         for p in level:
             for at in children(p):
                 struct.pack_into(">I", content, at, pages[0])
-        first.append(pages[0])
         level = pages[:1]
     path.write_bytes(content)
     assert said(path).startswith(("LogError", "InputError"))

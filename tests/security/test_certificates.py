@@ -52,21 +52,20 @@ def of_rows(number, size):
     return common(bodies(1), claim="bound", **more)
 
 
+def of_mass(**more):
+    """A proof about one body of which the mass is given."""
+    given = {"matrix": [[[9, "1"]]], "values": ["1"], "combination": ["1"]}
+    return common(bodies(1), claim="infeasible", **given, **more)
+
+
 def of_constraints(number, size):
     """Many constraints, each of a large matrix."""
     entries = [[r, c, [[9, number()]], number()] for r in range(12) for c in range(r, 12)]
     count = max(1, size // len(json.dumps(entries)))
     asked = [{"name": "x", "strict": False, "size": 12, "entries": entries}] * count
     triangle = [number() for _ in range(78)]
-    return common(
-        bodies(1),
-        claim="infeasible",
-        matrix=[[[9, "1"]]],
-        values=["1"],
-        combination=["1"],
-        constraints=asked,
-        multipliers=[[["asked", str(k)], triangle] for k in range(count)],
-    )
+    multipliers = [[["asked", str(k)], triangle] for k in range(count)]
+    return of_mass(constraints=asked, multipliers=multipliers)
 
 
 def of_combination(number, size):
@@ -137,8 +136,7 @@ def test_fractions_of_many_denominators_cost_little():
     entries = [[r, c, [[9, "1"]], "0"] for r in range(size) for c in range(r, size)]
     asked = [{"name": "x", "strict": False, "size": size, "entries": entries}]
     numbers = [NUMBERS["every fraction"]() for _ in entries]
-    more = {"matrix": [[[9, "1"]]], "values": ["1"], "combination": ["1"], "constraints": asked}
-    data = common(bodies(1), claim="infeasible", multipliers=[[["asked", "0"], numbers]], **more)
+    data = of_mass(constraints=asked, multipliers=[[["asked", "0"], numbers]])
     data["multipliers"][0][1][0] = "999999999/998"
     assert cost_until_refused(json.dumps(signed(data))) < COST
 
@@ -146,7 +144,5 @@ def test_fractions_of_many_denominators_cost_little():
 def test_matrices_that_are_all_zero_but_for_one_entry_take_little_memory():
     """A hundred bytes may state a matrix of 4096 entries: what it takes to hold counts as work."""
     empty = {"name": "x", "strict": False, "size": 64, "entries": [[0, 0, [[9, "1"]], "0"]]}
-    more = {"matrix": [[[9, "1"]]], "values": ["1"], "combination": ["1"]}
-    data = signed(common(bodies(1), claim="infeasible", constraints=[empty] * 20_000, **more))
     with pytest.raises(ValueError, match="too much work"):
-        certificate.verify(data)
+        certificate.verify(signed(of_mass(constraints=[empty] * 20_000)))

@@ -79,12 +79,8 @@ def test_a_saved_fit_opens_nothing_that_it_names(case, tmp_path, kind):
         file.write_text("<mujoco/>" if kind == "include" else "solid")
     (tmp_path / "out").mkdir()
     arguments = [tmp_path / "evil.feasid", folder / "log.csv", tmp_path / "out", secret]
-    done = subprocess.run(
-        [sys.executable, "-c", USES, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
+    command = [sys.executable, "-c", USES, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr[-3000:]
     opened, count = json.loads(done.stdout)
     assert opened == []
