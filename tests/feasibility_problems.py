@@ -60,10 +60,8 @@ def triangle(rng, base):
     """Triangular factor of the base parameters' columns along random motions."""
     samples = 4 * base.robot.size
     q, dq, ddq = rng.uniform(-2, 2, size=(3, samples, base.robot.dof))
-    return np.linalg.qr(
-        regressor(base.robot, q, dq, ddq).reshape(-1, base.robot.size)[:, base.independent],
-        mode="r",
-    )
+    rows = regressor(base.robot, q, dq, ddq).reshape(-1, base.robot.size)
+    return np.linalg.qr(rows[:, base.independent], mode="r")
 
 
 def with_noise(rng, rho, share):

@@ -56,11 +56,10 @@ def called_torques(df):
 def test_currents_of_a_ur5_are_told_by_their_size(run):
     robot, df = ur5(run)
     diagnosis = feasid.diagnose(called_torques(df), robot)
-    found = [f for f in diagnosis if f.code == "scale"]
-    assert len(found) == 1
-    assert 0.05 < found[0].values["factor"] < 0.15
-    assert "tau_2" in found[0].columns
-    assert "feasid.torque_constants" in found[0].message
+    (found,) = (f for f in diagnosis if f.code == "scale")
+    assert 0.05 < found.values["factor"] < 0.15
+    assert "tau_2" in found.columns
+    assert "feasid.torque_constants" in found.message
 
 
 @pytest.mark.sampled(0.34, of="file")
@@ -106,8 +105,7 @@ def test_no_controller_is_given_a_load_from_currents():
     load = feasid.payload(heavy.rename(columns=named), amperes.rename(columns=named), robot)
     with pytest.raises(InputError, match="currents of"):
         load.to("ur")
-    said = {"tau": 12.0}
-    load = feasid.payload(heavy, amperes, robot, units=said)
+    load = feasid.payload(heavy, amperes, robot, units={"tau": 12.0})
     assert not {"scale", "currents"} & {n.code for n in load.notes}
 
 
@@ -136,9 +134,8 @@ def test_rows_with_the_motors_off_are_left_out_and_told():
     ]
     still = pd.concat([ends[0], log, ends[1]], ignore_index=True)
     still = still.assign(t=np.arange(len(still)) * 0.005)
-    still[[c for c in log if c.startswith("dq_")]] *= np.r_[
-        np.zeros(rows), np.ones(len(log)), np.zeros(rows)
-    ][:, None]
+    moving = np.r_[np.zeros(rows), np.ones(len(log)), np.zeros(rows)]
+    still[[c for c in log if c.startswith("dq_")]] *= moving[:, None]
     plain, fit = (feasid.fit(x, robot, diagnose=False, **QUICK) for x in (log, still))
     scale = np.abs(plain.beta).max()
     np.testing.assert_allclose(fit.beta, plain.beta, rtol=0, atol=SAME * scale)

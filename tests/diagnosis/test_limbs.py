@@ -93,10 +93,8 @@ def test_forces_in_another_unit(limbs, factor):
     assert found.code == ("force-sign" if factor < 0 else "force-unit")
     assert found.values["factor"] == pytest.approx(1 / factor)
     what = "its sign is reversed" if factor < 0 else "a unit?"
-    assert (
-        found.message
-        == f"the joints' torques correspond to {1 / factor:.3g} times the force of L, R: {what}"
-    )
+    times = f"{1 / factor:.3g} times the force of L, R"
+    assert found.message == f"the joints' torques correspond to {times}: {what}"
     assert found.remedy == f"multiply these columns by {1 / factor:.3g}"
     assert found.columns == tuple(f"force_{s}_{a}" for s in "LR" for a in "xyz")
     one = only(_force_mistakes(changed(limbs, lambda s, f: factor * f if s == "R" else f), WALKER))
@@ -167,9 +165,8 @@ def test_shares_of_a_log_in_flight():
     least = 0.05 * 9 * 9.81
     forces = {"L": np.array([[0, 0, 1.01], [0, 0, 0.99], [0, 0, 0], [1.01, 0, 0]]) * least}
     assert _share_without_contact(WALKER, forces, []) == 0.5
-    assert (
-        _share_without_contact(WALKER, {**forces, "R": np.roll(forces["L"], 1, axis=0)}, []) == 0.25
-    )
+    both = {**forces, "R": np.roll(forces["L"], 1, axis=0)}
+    assert _share_without_contact(WALKER, both, []) == 0.25
     assert _share_without_contact(WALKER, {}, [np.array([[1.0], [0.0], [0.0], [0.0]])]) == 0.75
     assert _share_without_contact(WALKER, {}, []) == 1.0
 

@@ -128,9 +128,8 @@ def test_left_and_right_mirror_each_other():
     for left, right, _ in pairs:
         np.testing.assert_allclose(ten[right], ten[left] * reflected, rtol=1e-9, atol=1e-12)
     test = trot(robot, OTHER, 3.0, 1)
-    assert torque_error(robot, fit.robot.values, test) <= ERROR * torque_error(
-        robot, robot.values, test
-    )
+    errors = [torque_error(robot, r.values, test) for r in (fit.robot, robot)]
+    assert errors[0] <= ERROR * errors[1]
 
 
 def without_forces(df, log):

@@ -19,15 +19,13 @@ def test_eliminated_sums_hold_to_the_last_decimal(seed):
     """Sums of several parameters, one alone, and one that repeats another."""
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, 3)
-    feasible = replace(
-        feasible_set(robot),
-        equalities=(
-            Equality("sum", (9, 19, 29), (1.0, 1.0, -1.0), 0.123),
-            Equality("same", (6, 16), (1.0, -1.0), 0.0),
-            Equality("known", (7,), (1.0,), 0.05),
-            Equality("mirrored", (18, 28, 8), (1.0, 1.0, -1.0), 0.0),
-        ),
+    equalities = (
+        Equality("sum", (9, 19, 29), (1.0, 1.0, -1.0), 0.123),
+        Equality("same", (6, 16), (1.0, -1.0), 0.0),
+        Equality("known", (7,), (1.0,), 0.05),
+        Equality("mirrored", (18, 28, 8), (1.0, 1.0, -1.0), 0.0),
     )
+    feasible = replace(feasible_set(robot), equalities=equalities)
     elimination = Elimination.from_equalities(feasible)
     delta = random_parameters(rng, robot) * np.pi
     found = elimination.expand(delta[elimination.roots])

@@ -10,6 +10,7 @@ from feasibility_problems import energy, random_parameters, random_robot
 import feasid
 from benchmarks.second_checker import holds
 from feasid.core.exact.numbers import shortest_text
+from feasid.parameters.feasibility.check import _check_equations
 from feasid.parameters.feasibility.constraints.sets import feasible_set
 from feasid.parameters.feasibility.least_squares import feasible_least_squares
 from feasid.parameters.feasibility.proof.binding import HeldStatement, bind
@@ -57,8 +58,6 @@ class Reader:
 
 def proved(robot, K, beta, **options):
     """The certificate of an answer about any equations."""
-    from feasid.parameters.feasibility.check import _check_equations
-
     margin = options.pop("margin", 0.0)
     labels = [str(i) for i in range(len(K))]
     allowed = feasible_set(robot, **options)

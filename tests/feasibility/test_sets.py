@@ -2,6 +2,7 @@
 
 import json
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from feasibility_problems import random_parameters, random_robot
@@ -157,8 +158,6 @@ def test_mass_inside_an_ellipsoid_is_realisable_in_it_and_mass_outside_is_not(se
 
 
 def test_constraints_are_the_same_for_numpy_cvxpy_and_certificates():
-    import cvxpy as cp
-
     corner = np.full(3, 0.3)
     feasible = feasible_set(
         ROBOT,
@@ -242,8 +241,6 @@ def test_wrong_constraints_and_ties_are_named(options, message):
 
 def everything():
     """A set with a limit of every kind, and a tie."""
-    import cvxpy as cp
-
     corner = np.full(3, 0.3)
     return feasible_set(
         ROBOT,

@@ -112,25 +112,23 @@ def test_a_feasible_but_poor_answer_is_not_accepted_and_its_gap_is_told():
     assert not caught.value.attempts[0].accepted
     honest = feasible_least_squares(R, rho, base, feasible)
     assert honest.gap < 2e-4  # ridge, margin and pull are in it
-    both = feasible_least_squares(
-        R, rho, base, feasible, solver=[("fake", "cone", lazy), *solve.solver_attempts()]
-    )
+    attempts = [("fake", "cone", lazy), *solve.solver_attempts()]
+    both = feasible_least_squares(R, rho, base, feasible, solver=attempts)
     others = feasible_least_squares(R, rho, base, feasible, solver=solve.solver_attempts())
     assert both.objective == pytest.approx(others.objective, rel=1e-9)
 
 
 def test_interrupts_are_not_swallowed():
     base, R, rho, _ = noisy(5, bodies=1)
+    feasible = feasible_set(base.robot)
 
     def interrupted(program):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        feasible_least_squares(
-            R, rho, base, feasible_set(base.robot), solver=[("fake", "cone", interrupted)]
-        )
+        feasible_least_squares(R, rho, base, feasible, solver=[("fake", "cone", interrupted)])
     with pytest.raises(SolverError):
-        feasible_least_squares(R, rho, base, feasible_set(base.robot), solver=[])
+        feasible_least_squares(R, rho, base, feasible, solver=[])
 
 
 @given(SEEDS, st.integers(1, 6), st.integers(1, 8))

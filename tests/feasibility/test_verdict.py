@@ -172,12 +172,9 @@ def test_conflicting_bounds_are_reduced_to_a_minimal_set():
     robot, base, truth, _ = arm(7)
     beta = base.K @ truth
     masses = truth[robot.inertial_columns[:, 9]]
-    verdict = feasid.check(
-        beta,
-        base,
-        mass={"b0": (5 * masses[0], None), "b1": (None, 100.0)},
-        mass_sums={"first two": (["b0", "b1"], None, 4 * masses[0])},
-    )
+    bounds = {"b0": (5 * masses[0], None), "b1": (None, 100.0)}
+    sums = {"first two": (["b0", "b1"], None, 4 * masses[0])}
+    verdict = feasid.check(beta, base, mass=bounds, mass_sums=sums)
     assert verdict.feasible is False
     assert set(verdict.conflict) == {"mass of b0 lower", "first two upper"}
     assert "cannot hold together" in verdict.explain()

@@ -113,13 +113,10 @@ FILES = {
 def checked(path):
     warm = path.with_name("warm.urdf")
     warm.write_text(ARM)
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(path), str(MEGABYTES), str(warm), str(CPU_SECONDS)],
-        capture_output=True,
-        text=True,
-        timeout=10 * CPU_SECONDS,
-        env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"},
-    )
+    command = [sys.executable, "-c", CHILD, *map(str, (path, MEGABYTES, warm, CPU_SECONDS))]
+    quiet = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    limits = {"timeout": 10 * CPU_SECONDS, "env": quiet}
+    done = subprocess.run(command, capture_output=True, text=True, **limits)
     last = done.stderr.strip().splitlines()[-1]
     try:
         return *json.loads(last), done.stdout + done.stderr

@@ -58,16 +58,13 @@ def test_a_table_closes_the_loops_of_a_urdf(tmp_path):
     assert tree.is_tree
     loop = feasid.Loop("ground", "rocker", None, [0.3, 0, 0], [0.4, 0, 0])
     same = tree.with_loops([loop], ["motor"], TABLE["configuration"])
-    np.testing.assert_array_equal(
-        feasid.inverse_dynamics(robot, *motions(robot)),
-        feasid.inverse_dynamics(same, *motions(robot)),
-    )
+    ours, theirs = (feasid.inverse_dynamics(r, *motions(robot)) for r in (robot, same))
+    np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_table_couples_joints(tmp_path):
-    robot = feasid.load_robot(described(tmp_path, {**TABLE, "loops": [], "active": [],
-                                                   "configuration": {},
-                                                   "couplings": [ONE_LEADER]}))  # fmt: skip
+    table = {**TABLE, "loops": [], "active": [], "configuration": {}, "couplings": [ONE_LEADER]}
+    robot = feasid.load_robot(described(tmp_path, table))
     assert robot.coordinates == ("motor", "elbow")
     np.testing.assert_allclose(robot.coupling_map.A[2], [1.0, -2.0])
 
@@ -78,11 +75,8 @@ def test_what_is_written_has_its_table_beside_it(tmp_path):
     out = tmp_path / "out.urdf"
     write(heavier, out)
     read = feasid.load_robot(out)
-    np.testing.assert_allclose(
-        feasid.inverse_dynamics(read, *motions(robot)),
-        1.1 * feasid.inverse_dynamics(robot, *motions(robot)),
-        rtol=1e-9,
-    )
+    ours, theirs = (feasid.inverse_dynamics(r, *motions(robot)) for r in (read, robot))
+    np.testing.assert_allclose(ours, 1.1 * theirs, rtol=1e-9)
     with pytest.raises(OutputError, match="exists"):
         write(heavier, out)
     write(feasid.load_robot(out, sidecar=False), out, overwrite=True)

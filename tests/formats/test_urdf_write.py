@@ -41,9 +41,8 @@ def test_an_unchanged_robot_is_written_byte_for_byte(path):
     except FeasidError:
         return
     assert own_text(robot) == data
-    with_numbers = robot.with_values(np.where(np.isnan(robot.values), 0.0, robot.values))
     if not np.isnan(robot.values).any():
-        assert own_text(with_numbers) == data
+        assert own_text(robot.with_values(robot.values)) == data
 
 
 @pytest.mark.parametrize("path", example_urdfs()[::7], ids=lambda p: p.stem)
@@ -62,10 +61,8 @@ def test_new_inertias_read_back_and_touch_inertial_lines_only(path, tmp_path):
     for line in changed_lines(before, after):
         assert re.search(r"<(mass|inertia|origin|/?inertial|/?link)\b", line), line
     skeleton = re.compile(rb"<inertial.*?</inertial>", re.DOTALL)
-    names = [
-        e.tag for e in described(out.read_bytes()).document.text.root.walk() if e.tag != "inertial"
-    ]
-    assert names.count("link") == len(described(path.read_bytes()).links)
+    names = [element.tag for element in described(after).document.text.root.walk()]
+    assert names.count("link") == len(described(before).links)
     if len(skeleton.findall(before)) == len(skeleton.findall(after)):
         assert skeleton.sub(b"", before) == skeleton.sub(b"", after)
 
@@ -140,9 +137,8 @@ def test_fixed_children_keep_their_inertia_when_the_rest_is_possible_and_else_no
 def test_parameters_that_cannot_exist_are_refused_by_name(tmp_path):
     robot = arm_robot()
     values = np.where(np.isnan(robot.values), 0.0, robot.values)
-    path = tmp_path / "x.urdf"
     with pytest.raises(InputError, match="'wheel'") as caught:
-        write(robot.with_values(values), path)
+        write(robot.with_values(values), tmp_path / "x.urdf")
     assert caught.value.body == "wheel"
     assert list(tmp_path.iterdir()) == []
 

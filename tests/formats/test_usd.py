@@ -15,7 +15,7 @@ import pytest
 from arms import FINGERS
 from logs import arm_parameters, simulate
 from mjcf_files import TREE
-from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
+from pxr import Gf, Usd, UsdGeom, UsdPhysics
 from robots import example_urdfs
 from seeds import NEW_SEEDS, seed_of
 
@@ -332,7 +332,6 @@ def test_what_cannot_be_read_or_written_is_refused(tmp_path):
 def test_a_link_without_mass_api_gets_one_in_text_and_binary(tmp_path):
     stage = stage_of_urdf(urdf("panda"))
     api = stage.GetPrimAtPath("/robot/panda_link5")
-    assert isinstance(stage.GetRootLayer(), Sdf.Layer)
     for name in ATTRIBUTES:
         api.RemoveProperty(name)
     api.RemoveAPI(UsdPhysics.MassAPI)
@@ -342,8 +341,7 @@ def test_a_link_without_mass_api_gets_one_in_text_and_binary(tmp_path):
         stage.Export(str(path))
         robot = feasid.load_robot(path, lock=locks("panda"))
         plain = feasid.load_robot(urdf("panda"), lock=locks("panda")).without_joint_terms()
-        values = plain.values
-        feasid.write(robot.with_values(values), out)
+        feasid.write(robot.with_values(plain.values), out)
         results.append(body_tree(out))
     assert results[0].keys() == results[1].keys()
     assert "panda_link5" in results[0]

@@ -53,24 +53,21 @@ def test_values_below_the_readers_limit_are_written_as_zero(text, suffix, own, v
         np.testing.assert_allclose(again.inertial, body.inertial, rtol=1e-9, atol=1e-140)
 
 
-def held(kind):
-    """A robot with its last joint held whose last body is lighter than the link held on it."""
-    text, joint = (ARM, "slide") if kind == "urdf" else (CHAIN, "k")
-    robot = feasid.load_robot(text).locked({joint: 0.02})
-    body = robot.bodies[0]
-    light = np.array([1e-3, 0, 0, 1e-3, 0, 1e-3, 0, 0, 0.002, 0.2])
-    return replace(robot, bodies=(replace(body, inertial=light), *robot.bodies[1:])), light
+LIGHT = np.array([1e-3, 0, 0, 1e-3, 0, 1e-3, 0, 0, 0.002, 0.2])
+"""Lighter than the link that is held on it."""
 
 
 @pytest.mark.parametrize("kind", ["urdf", "mjcf"])
 def test_a_link_on_a_held_joint_keeps_mass(kind, tmp_path):
-    robot, light = held(kind)
+    text, joint = (ARM, "slide") if kind == "urdf" else (CHAIN, "k")
+    robot = feasid.load_robot(text).locked({joint: 0.02})
+    robot = replace(robot, bodies=(replace(robot.bodies[0], inertial=LIGHT), *robot.bodies[1:]))
     data = file_bytes(robot, FORMATS[kind])
     free = feasid.load_robot(data.decode())
     link = next(b for b in free.bodies if b.name in ("rod", "b"))
     assert 0 < link.inertial[9] < 0.2
     again = free.locked({link.joint: 0.02})
-    np.testing.assert_allclose(again.bodies[0].inertial, light, atol=1e-12)
+    np.testing.assert_allclose(again.bodies[0].inertial, LIGHT, atol=1e-12)
     if kind == "mjcf":
         assert (mujoco.MjModel.from_xml_string(data.decode()).body_mass[1:] > 0).all()
 
@@ -78,8 +75,7 @@ def test_a_link_on_a_held_joint_keeps_mass(kind, tmp_path):
 def test_a_held_link_that_cannot_exist_is_named():
     bad = CHAIN.replace('diaginertia="0.011 0.012 0.013"', 'diaginertia="0.011 0.012 0.13"')
     robot = feasid.load_robot(bad).locked({"k": 0.0})
-    light = np.array([1e-3, 0, 0, 1e-3, 0, 1e-3, 0, 0, 0.002, 0.2])
-    robot = replace(robot, bodies=(replace(robot.bodies[0], inertial=light),))
+    robot = replace(robot, bodies=(replace(robot.bodies[0], inertial=LIGHT),))
     with pytest.raises(feasid.errors.InputError, match="'b', whose joint is held, is infeasible"):
         file_bytes(robot, FORMATS["mjcf"])
 

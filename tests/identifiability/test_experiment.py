@@ -169,8 +169,7 @@ def test_two_experiments_at_the_prompt(path, capsys):
     gap = base_parameters(robot, static=True).missing_for(base_parameters(robot))
     assert told["unknown"] == gap.size
     assert told["by_body"] == gap.by_body()
-    assert "determines all" in printed(
-        capsys, path, "--experiment", "everything", "--for", "static"
-    )
+    words = ["--experiment", "everything", "--for", "static"]
+    assert "determines all" in printed(capsys, path, *words)
     assert main(["base-parameters", path, "--experiment", "static"]) == 2
     assert "require each other" in capsys.readouterr().err

@@ -253,11 +253,8 @@ def test_impossible_links_may_have_possible_base_parameters(tmp_path, capsys):
     assert found["mass_matrix"]["status"] == "indefinite"
     assert found["mass_matrix"]["smallest"] == pytest.approx(-1)
     assert -1 <= found["mass_matrix"]["configuration"]["j"][0] <= 2
-    assert found["base_parameters"] == {
-        "status": "infeasible",
-        "margin": pytest.approx(found["base_parameters"]["margin"]),
-        "bodies": ["a"],
-    }
+    assert found["base_parameters"].pop("margin") < 0
+    assert found["base_parameters"] == {"status": "infeasible", "bodies": ["a"]}
 
 
 def test_the_mass_matrix_equals_pinocchios(tmp_path):

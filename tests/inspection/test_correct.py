@@ -93,18 +93,14 @@ def test_entropy_stays_further_inside():
 
 def test_the_barrier_pushes_every_second_moment_with_one_weight():
     """The minimum of |r - s|^2 / 2 - w sum log r has (r - s) r = w for each of the three."""
-    for values in ([0.001, 0.001, 0.005], [0.02, 0.03, 0.04]):
-        given = np.array(values)
-        found = closest_inertia(*_exact({"mass": 1.0, "moments": [*diagonal(values)]}), "barrier")
+    for x, y, z in ((0.001, 0.001, 0.005), (0.02, 0.03, 0.04)):
+        given = np.array([x, y, z])
+        found = closest_inertia(Fraction(1), fractions([x, 0, 0, y, 0, z]), "barrier")
         new = np.array(found.moments)[[0, 3, 5]]
         s, r = (x.sum() / 2 - x for x in (given, new))
         push = (r - s) * r
         assert push.min() > 0
         np.testing.assert_allclose(push, push[0], rtol=1e-3)  # moments have nine digits
-
-
-def diagonal(values):
-    return values[0], 0.0, 0.0, values[1], 0.0, values[2]
 
 
 def test_a_negative_mass_is_turned_and_said():
@@ -184,9 +180,8 @@ def test_the_command_writes_and_prints_before_and_after(files, capsys):
 
 
 def test_names_stay_on_their_line(tmp_path, capsys):
-    text = ARM.replace(ROD, BAD).replace('"rod"', '"ro&#10;d"')
     path = tmp_path / "bad.urdf"
-    path.write_text(text)
+    path.write_text(ARM.replace(ROD, BAD).replace('"rod"', '"ro&#10;d"'))
     assert main(["correct", str(path), "--out", str(tmp_path / "out.urdf")]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 4
 
@@ -205,11 +200,8 @@ def test_json_lists_the_changes(files, capsys):
     (change,) = json.loads(capsys.readouterr().out)["changes"]
     assert change["link"] == "rod"
     assert change["before"]["moments"][5] == 0.005
-    assert is_possible_inertia(*_exact(change["after"]))
-
-
-def _exact(values):
-    return Fraction(repr(values["mass"])), fractions(values["moments"])
+    mass, moments = (change["after"][name] for name in ("mass", "moments"))
+    assert is_possible_inertia(Fraction(repr(mass)), fractions(moments))
 
 
 def test_bodies_without_mass_are_filled_when_asked(tmp_path):

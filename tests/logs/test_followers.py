@@ -58,11 +58,8 @@ def test_torques_of_followers_act_on_what_they_follow():
     log, _ = log_of(robot)
     share = 0.3 * log["tau_drive"]
     split = log.assign(tau_drive=log["tau_drive"] - share, tau_mirror=-share)
-    np.testing.assert_allclose(
-        feasid.reduce(split, robot).triangle()[1],
-        feasid.reduce(log, robot).triangle()[1],
-        atol=1e-12,
-    )
+    ours, theirs = (feasid.reduce(x, robot).triangle()[1] for x in (split, log))
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
     with pytest.raises(LogError, match="'tip' is passive in a closed loop"):
         feasid.reduce(log.assign(tau_tip=1.0), robot)
     assert feasid.reduce(log.assign(tau_tip=0.0), robot).samples == len(log)

@@ -19,13 +19,9 @@ FILTER_TOLERANCE = 2e-3
 
 
 def arm(names=("shoulder", "elbow")):
-    parents = [None, *names[:-1]]
-    return Robot(
-        [
-            Body(f"{n}_link", None if p is None else f"{p}_link", position=(0.3, 0, 0), joint=n)
-            for n, p in zip(names, parents, strict=True)
-        ]
-    )
+    links = [f"{name}_link" for name in names]
+    chain = zip(links, [None, *links[:-1]], names, strict=True)
+    return Robot([Body(link, parent, position=(0.3, 0, 0), joint=n) for link, parent, n in chain])
 
 
 def log(samples=1000, names=("shoulder", "elbow"), rate=RATE):

@@ -177,9 +177,8 @@ def test_weights_and_parameters_of_another_size_are_named(reduced):
         reduced.triangle([1, 1, np.inf, 1, 1])
     with pytest.raises(InputError, match=r"weights must be an array of .*not 'wls'"):
         reduced.triangle("wls")
-    with pytest.raises(
-        InputError, match=rf"beta has shape .1,., expected .{len(reduced.columns)},"
-    ):
+    size = len(reduced.columns)
+    with pytest.raises(InputError, match=rf"beta has shape .1,., expected .{size},"):
         reduced.residuals([1.0])
 
 

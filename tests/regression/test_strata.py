@@ -89,12 +89,9 @@ def test_without_slopes_nothing_is_known_of_delays():
 
 def test_a_delay_adds_the_slope_to_the_torque():
     rows, raw, slow, fold, slope = drawn(np.random.default_rng(4), 3, 200)
-    moved = rows.copy()
-    moved[-1] += 0.1 * slope
-    same(
-        built([(rows, raw, slow, fold, slope)], 3).with_shifted_torques(0.1),
-        built([(moved, raw, slow, fold, slope)], 3),
-    )
+    shifted = built([(rows, raw, slow, fold, slope)], 3).with_shifted_torques(0.1)
+    rows[-1] += 0.1 * slope
+    same(shifted, built([(rows, raw, slow, fold, slope)], 3))
 
 
 def test_a_weight_counts_rows_as_so_many_and_empty_rows_keep_their_number():
@@ -133,9 +130,8 @@ def test_correlation_is_summed_to_the_first_lag_that_has_none():
     line = np.maximum(0.0, 1 - at / 10)  # zero from the lag of 11: trapezoids are exact to 8
     assert known(line).correlation_time(np.zeros(1)) == pytest.approx(2 * (8 - 64 / 20))
     ends = np.where(at == 2, 0.0, np.where(at < 2, 0.9**at, 0.9))
-    assert known(ends).correlation_time(np.zeros(1)) == pytest.approx(
-        1.9
-    )  # what is beyond is noise
+    # What is beyond the first zero is noise.
+    assert known(ends).correlation_time(np.zeros(1)) == pytest.approx(1.9)
     assert known(np.where(at == 1, -0.1, 1.0)).correlation_time(np.zeros(1)) == 1.0
     assert known(0.0 * at).correlation_time(np.zeros(1)) == 1.0
     assert known(-line).correlation_time(np.zeros(1)) == 1.0

@@ -8,6 +8,7 @@ import textwrap
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
 from robots import read_arm
@@ -131,8 +132,6 @@ def test_logs_are_told_apart_by_content_not_by_name(case, monkeypatch):
 def test_a_log_given_twice_is_refused(case, monkeypatch):
     folder, names = case
     monkeypatch.chdir(folder)
-    import pandas as pd
-
     d, e = (pd.read_csv(n) for n in names[:2])
     with pytest.raises(InputError, match=r"log 2 is in log 1 already.*twice"):
         feasid.fit([d, d.copy()], "arm.urdf")
