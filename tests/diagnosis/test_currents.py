@@ -134,8 +134,8 @@ def test_rows_with_the_motors_off_are_left_out_and_told():
     ]
     still = pd.concat([ends[0], log, ends[1]], ignore_index=True)
     still = still.assign(t=np.arange(len(still)) * 0.005)
-    moving = np.r_[np.zeros(rows), np.ones(len(log)), np.zeros(rows)]
-    still[[c for c in log if c.startswith("dq_")]] *= moving[:, None]
+    factors = np.r_[np.zeros(rows), np.ones(len(log)), np.zeros(rows)]
+    still[[c for c in log if c.startswith("dq_")]] *= factors[:, None]
     plain, fit = (feasid.fit(x, robot, diagnose=False, **QUICK) for x in (log, still))
     scale = np.abs(plain.beta).max()
     np.testing.assert_allclose(fit.beta, plain.beta, rtol=0, atol=SAME * scale)

@@ -89,7 +89,7 @@ def test_what_the_page_adds_can_be_used(title, tmp_path):
     assert len(touched) == FILES_TOUCHED[title]
     program = "\n".join(block for block in blocks if block.startswith("# use"))
     command = [sys.executable, "-W", "error", "-c", program]
-    here = {**os.environ, "PYTHONPATH": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert str(tmp_path) in done.stdout

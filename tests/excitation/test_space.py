@@ -175,8 +175,8 @@ def test_capsules_inside_others_are_left_out():
     outside = [
         capsule("d", 0, 1.0, 0.1, 0.3), capsule("e", 1, 0.2, 0.1), capsule("f", 0, -0.3, 0.1),
     ]  # fmt: skip
-    outer = space._drop_contained_capsules([*inside, big, *outside])
-    assert {c.link for c in outer} == {"big", "d", "e", "f"}
+    capsules = space._drop_contained_capsules([*inside, big, *outside])
+    assert {c.link for c in capsules} == {"big", "d", "e", "f"}
     assert len(space._drop_contained_capsules([big, big])) == 1
     hollow = space.Capsule("h", 0, big.start, big.end, 0.4, polytope=SimpleNamespace())
     assert {c.link for c in space._drop_contained_capsules([hollow, big])} == {"h", "big"}

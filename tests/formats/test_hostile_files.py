@@ -114,8 +114,8 @@ def checked(path):
     warm = path.with_name("warm.urdf")
     warm.write_text(ARM)
     command = [sys.executable, "-c", CHILD, *map(str, (path, MEGABYTES, warm, CPU_SECONDS))]
-    quiet = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
-    limits = {"timeout": 10 * CPU_SECONDS, "env": quiet}
+    environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    limits = {"timeout": 10 * CPU_SECONDS, "env": environment}
     done = subprocess.run(command, capture_output=True, text=True, **limits)
     last = done.stderr.strip().splitlines()[-1]
     try:

@@ -89,8 +89,8 @@ def test_an_arm_with_a_parallelogram_and_a_spring_is_identified():
     true = own.residuals(np.asarray(feasid.base_parameters(robot).K) @ np.nan_to_num(robot.values))
     reduced = feasid.reduce(test, base=fit.base, **fit.test_options())
     assert np.linalg.norm(reduced.residuals(fit.beta)) <= WORSE * np.linalg.norm(true)
-    renamed = log.rename(columns={"q_crank": "q_elbow", "tau_crank": "tau_elbow"})
-    serial = feasid.fit(renamed, feasid.load_robot(arm(False)))
+    table = log.rename(columns={"q_crank": "q_elbow", "tau_crank": "tau_elbow"})
+    serial = feasid.fit(table, feasid.load_robot(arm(False)))
     assert fit.quality.level == "good"
     assert serial.quality.errors.overall_error(serial.quality.errors.model) > (
         fit.quality.errors.overall_error(fit.quality.errors.model)

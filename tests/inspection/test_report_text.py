@@ -146,8 +146,8 @@ def test_a_product_that_stays_keeps_every_digit():
     assert new.moments[1] == product
     assert new.moments[2] == new.moments[4] == 0
     tensors = tensor(new.moments), tensor((1, product, 0, 1.2, 0, 5))
-    ours, given = (np.linalg.eigvalsh(np.trace(t) / 2 * np.eye(3) - t) for t in tensors)
-    assert ours[0] == pytest.approx(1e-6 * np.abs(given).sum(), rel=1e-5)
+    ours, theirs = (np.linalg.eigvalsh(np.trace(t) / 2 * np.eye(3) - t) for t in tensors)
+    assert ours[0] == pytest.approx(1e-6 * np.abs(theirs).sum(), rel=1e-5)
 
 
 def tensor(six):

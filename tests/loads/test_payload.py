@@ -166,9 +166,9 @@ def test_a_load_behind_a_wrist_sensor():
     assert np.linalg.norm(found.centre - [0.01, -0.02, 0.07]) < CENTRE_ERROR
     assert found.residual[1] < 0.1
     assert found.level == "good"
-    opposite = log.assign(**{c: -log[c] for c in channels})
+    reaction = log.assign(**{c: -log[c] for c in channels})
     with pytest.raises(InputError, match="count the other way round"):
-        feasid.payload_from_wrench(opposite, robot, rotation=turn, position=shift)
+        feasid.payload_from_wrench(reaction, robot, rotation=turn, position=shift)
     with pytest.raises(LogError, match="'tz'"):
         feasid.payload_from_wrench(log.drop(columns="tz"), robot)
 

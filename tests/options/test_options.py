@@ -173,13 +173,13 @@ def test_an_option_without_effect_is_an_error_that_says_so(arm, name):
 )
 def test_misspelt_options_and_values_of_another_kind_are_named(arm, function, options, reads_log):
     _, robot, log = arm
-    given = (log, robot) if reads_log else (robot,)
+    sources = (log, robot) if reads_log else (robot,)
     for name, option in option_table(options).items():
         with pytest.raises(InputError, match=f"did you mean '{name}'"):
-            function(*given, **{f"{name}x": 1})
+            function(*sources, **{f"{name}x": 1})
         if option.syntax != "value":
             with pytest.raises(InputError, match=name):
-                function(*given, **{name: object()})
+                function(*sources, **{name: object()})
 
 
 def test_signatures_and_docstrings_come_from_the_table():

@@ -89,9 +89,9 @@ def test_without_slopes_nothing_is_known_of_delays():
 
 def test_a_delay_adds_the_slope_to_the_torque():
     rows, raw, slow, fold, slope = drawn(np.random.default_rng(4), 3, 200)
-    shifted = built([(rows, raw, slow, fold, slope)], 3).with_shifted_torques(0.1)
+    strata = built([(rows, raw, slow, fold, slope)], 3).with_shifted_torques(0.1)
     rows[-1] += 0.1 * slope
-    same(shifted, built([(rows, raw, slow, fold, slope)], 3))
+    same(strata, built([(rows, raw, slow, fold, slope)], 3))
 
 
 def test_a_weight_counts_rows_as_so_many_and_empty_rows_keep_their_number():

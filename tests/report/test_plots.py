@@ -75,8 +75,8 @@ def test_torques_are_compared_behind_the_low_pass_of_the_fit(fit):
     prediction = PredictedLog.from_fit(fit)
     (t, measured, predicted), run = prediction.compared_torques[0], prediction.runs[0]
     taps = GaussianLowPass(prediction.cutoff, run.rate).taps
-    filtered = np.convolve(log["tau_shoulder"], taps, "valid")
-    np.testing.assert_allclose(measured[:, 0], filtered, atol=1e-10)
+    means = np.convolve(log["tau_shoulder"], taps, "valid")
+    np.testing.assert_allclose(measured[:, 0], means, atol=1e-10)
     axis = fit.plot().axes[0]
     logged, seen, modelled, difference = axis.get_lines()
     np.testing.assert_allclose(logged.get_ydata(), log["tau_shoulder"], rtol=1e-12)

@@ -54,8 +54,8 @@ def of_rows(number, size):
 
 def of_mass(**more):
     """A proof about one body of which the mass is given."""
-    given = {"matrix": [[[9, "1"]]], "values": ["1"], "combination": ["1"]}
-    return common(bodies(1), claim="infeasible", **given, **more)
+    mass = {"matrix": [[[9, "1"]]], "values": ["1"], "combination": ["1"]}
+    return common(bodies(1), claim="infeasible", **mass, **more)
 
 
 def of_constraints(number, size):
