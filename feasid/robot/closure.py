@@ -269,10 +269,8 @@ class Closure:
         ) from failure
 
     def _worst_loop(self, residual: Array) -> str:
-        sizes = [LOOP_KINDS[loop.kind] for loop in self.robot.loops]
-        parts = np.split(residual, np.cumsum(sizes)[:-1])
-        worst = int(np.argmax([np.abs(p).max() for p in parts]))
-        return f"the ends of loop {self.robot.loops[worst].name!r}"
+        owners = [loop for loop in self.robot.loops for _ in range(LOOP_KINDS[loop.kind])]
+        return f"the ends of loop {owners[int(np.argmax(np.abs(residual)))].name!r}"
 
     @cached_property
     def rank(self) -> int:

@@ -512,8 +512,7 @@ class Robot(RobotLayout):
         sensors, drives = [], [*self.drives]
         for joint in joints:
             motor, sensor = self.elastic[joint], f"{joint}_sensor"
-            body = self.bodies[self.joint_index(motor)]
-            sensors.append(replace(body, name=sensor, joint=sensor))
+            sensors.append(replace(self.bodies[self.joint_index(motor)], name=sensor, joint=sensor))
             place = [[*d.coupling] for d in drives].index([joint, motor])
             along = drives[place].coupling
             drives[place] = replace(drives[place], coupling={**along, sensor: along[motor]})

@@ -124,8 +124,7 @@ class Drive:
                 f"drive {self.name!r}: ripple must give the periods per turn of every wave: "
                 "numbers above 1, no two of them equal"
             )
-        named = {*self.symbols} & {*FEATURE_SYMBOLS}
-        missing = sorted(named - {*feature_symbols(self.features)})
+        missing = sorted({*self.symbols} & {*FEATURE_SYMBOLS} - {*feature_symbols(self.features)})
         if missing:
             raise DescriptionError(f"drive {self.name!r} has {missing}, but no such feature")
         ordered = tuple(s for s in DRIVE_SYMBOLS if s in self.symbols)
@@ -207,15 +206,10 @@ factor_of = inspect.unwrap(Drive.factor)  #: Without the check of arguments: arr
 
 def feature_symbols(features: Sequence[CustomJointTerm]) -> list[str]:
     """The symbol of each feature: ``p1 p2 ...`` of positive ones, ``u1 u2 ...`` of the others."""
-    counts = {"p": 0, "u": 0}
-    out = []
-    for feature in features:
-        kind = "p" if feature.positive else "u"
-        counts[kind] += 1
-        out.append(f"{kind}{counts[kind]}")
-    if max(counts.values()) > len(FREE_FEATURES):
+    kinds = ["p" if feature.positive else "u" for feature in features]
+    if max(map(kinds.count, "pu")) > len(FREE_FEATURES):
         raise DescriptionError(f"a joint has at most {len(FREE_FEATURES)} features of a kind")
-    return out
+    return [f"{kind}{kinds[: k + 1].count(kind)}" for k, kind in enumerate(kinds)]
 
 
 def drive_with_terms(

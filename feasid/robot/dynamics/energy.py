@@ -25,8 +25,7 @@ def energy_regressors(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, 
     tree, zeros, ones = nodes(robot), np.zeros_like(q), np.ones(q.shape[1])
     poses: list[tuple[Array, Array]] = []
     for node, state in zip(tree, propagate(tree, np.zeros(3), q, dq, zeros), strict=True):
-        turn = np.stack([[e * ones for e in row] for row in state.pose.rotation])
-        rotation = turn.swapaxes(0, 1)
+        rotation = np.stack([[e * ones for e in row] for row in state.pose.rotation], axis=1)
         position = np.stack([e * ones for e in state.pose.position])
         if node.parent >= 0:
             base, place = poses[node.parent]

@@ -27,6 +27,7 @@ from feasid.robot.description import Robot
 from feasid.robot.drives import Drive, factor_of
 from feasid.robot.dynamics.kinematics import Node, nodes
 from feasid.robot.dynamics.newton_euler import WorldMotion, carried_nodes, load_torques
+from feasid.robot.dynamics.regressor import require_values
 from feasid.robot.dynamics.spatial import CHUNK
 from feasid.robot.joint_terms import AT_REST, TERMS
 
@@ -100,15 +101,7 @@ class ForwardModel:
                 "inertia, a spring and viscous friction, which is not simulated",
                 drive=shared_drives[0],
             )
-        missing = np.flatnonzero(~np.isfinite(robot.values))
-        if missing.size:
-            body, symbol = robot.parameter_names[int(missing[0])]
-            raise InputError(
-                f"robot {robot.name!r} has no value for {body}.{symbol}, so that it cannot be "
-                "simulated",
-                body=body,
-                symbol=symbol,
-            )
+        require_values(robot, "a simulation needs all of them, see robot.with_values(...)")
 
     def _drive_direction(self, drive: int) -> Array:
         """Velocity of a drive per velocity of each independent coordinate."""
@@ -177,8 +170,7 @@ class ForwardModel:
             world = WorldMotion.from_joints(self._tree, gravity, self.robot.values, chunk)
             below = world.masses * carries.T[:, :, None]
             above = below * (1.0 - np.eye(len(steps)))[:, :, None]
-            both = np.moveaxis(below + above.swapaxes(0, 1), 2, 0)
-            mass[part] = steps.T @ both @ steps
+            mass[part] = steps.T @ np.moveaxis(below + above.swapaxes(0, 1), 2, 0) @ steps
             tau[part] = world.torques.T @ steps
         mass += self._linear_terms["Ia", False] + self._linear_terms["Ia", True]
         return mass, tau + self._sum_terms(self._terms[False], q, dq)
@@ -200,8 +192,7 @@ class ForwardModel:
 
     def dry_friction(self, q: Array, dq: Array) -> Array:
         """Size of dry friction (N, dof) [N m or N]; at rest the torque that holds the joint."""
-        speed = np.maximum(np.abs(dq), BREAKING_SPEED)
-        return np.abs(self._sum_terms(self._terms[True], q, speed))
+        return np.abs(self._sum_terms(self._terms[True], q, np.maximum(np.abs(dq), BREAKING_SPEED)))
 
     def roll_out(
         self, q0: Array, dq0: Array, torque: Array, step: float, feedback: Feedback | None = None

@@ -106,8 +106,7 @@ def nodes(robot: Robot) -> tuple[Node, ...]:
         out.append(Node(p, body.rotation, body.position, body.motion,
                         node_rows, rows[i], columns, np.eye(10)))  # fmt: skip
     for i, body in enumerate(robot.bodies):
-        rotor = body.rotor
-        if rotor is not None:
+        if (rotor := body.rotor) is not None:
             if body.dof != 1:
                 raise NotImplementedError("rotors need joints with one degree of freedom")
             columns = tuple(range(robot.size)[robot.rotor_columns(i)])
@@ -168,9 +167,8 @@ def propagate(
             _add_terms(state.alpha, _matrix_times_rates(angular, push))
             _add_terms(state.omega, spin)
         if axes:
-            k = node.motion.shape[1]
-            state.angular_axes[:, -k:] = node.motion[:3, :, None]
-            state.linear_axes[:, -k:] = node.motion[3:, :, None]
+            state.angular_axes[:, -own:] = angular[:, :, None]
+            state.linear_axes[:, -own:] = linear[:, :, None]
         states.append(state)
         yield state
 

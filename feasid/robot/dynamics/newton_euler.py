@@ -106,8 +106,7 @@ def drive_factors(
         q, dq, ddq = (coupling[rows] @ x[rows] for x in motion)
         for symbol, column in robot.drive_columns(k).items():
             if column in columns:
-                loaded = drive.needs_load(symbol)
-                load = loads[symbol in AT_REST][rows[0]] if loaded else None
+                load = loads[symbol in AT_REST][rows[0]] if drive.needs_load(symbol) else None
                 yield coupling, column, factor_of(drive, symbol, q, dq, ddq, load=load)
 
 
