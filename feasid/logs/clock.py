@@ -237,8 +237,7 @@ def split_at_gaps(
     edges = [0, *(gaps + 1).tolist(), len(t)]
     parts = []
     for a, b in pairwise(edges):
-        span = t[b - 1] - t[a]
-        rate = (b - a - 1) / span if b - a > 1 and not bridge else 1.0 / median
+        rate = (b - a - 1) / (t[b - 1] - t[a]) if b - a > 1 and not bridge else 1.0 / median
         parts.append(Stretch(label, rows[a:b], float(rate)))
     return parts, notes
 

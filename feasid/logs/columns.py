@@ -513,8 +513,7 @@ def read_numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Arr
         raise LogError(f"column {column!r} has dtype {dtype}, expected numbers", column=column)
     if not pd.api.types.is_numeric_dtype(dtype):
         whose = f" of joint {joint!r}" if joint else ""
-        no_number = cells_to_numbers(series).isna() & series.notna()
-        bad = np.flatnonzero(no_number.to_numpy())
+        bad = np.flatnonzero((cells_to_numbers(series).isna() & series.notna()).to_numpy())
         if not bad.size:
             raise LogError(
                 f"column {column!r}{whose} holds {series.dtype} instead of numbers: convert it "
@@ -545,8 +544,7 @@ def cells_to_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
     try:
         return pd.to_numeric(objects, errors="coerce")
     except OverflowError:
-        large = [isinstance(c, int) and c.bit_length() > MOST_BITS for c in objects]
-        row = int(np.argmax(large))
+        row = int(np.argmax([isinstance(c, int) and c.bit_length() > MOST_BITS for c in objects]))
         raise LogError(
             f"column {cells.name!r} has an integer in row {row} that is too large for a number",
             column=cells.name,

@@ -177,8 +177,7 @@ class SampleChecks:
         return None
 
     def _count(self, cause: str, which: npt.ArrayLike) -> None:
-        number = int(np.count_nonzero(which))
-        if number:
+        if number := int(np.count_nonzero(which)):
             self.faults[cause] += number
 
 
@@ -300,14 +299,11 @@ class SampleBuffer:
 
     def add(self, q: Array, tau: Array, dq: Array | None, t: float | None) -> bool:
         """Take a sample; whether a block is full, which then must be taken or given up."""
-        if self._has_speed is not (dq is not None):
-            if self._has_speed is not None:
-                raise InputError("velocities must be given with every sample or with none")
-            self._has_speed = dq is not None
-        if self._has_stamps is not (t is not None):
-            if self._has_stamps is not None:
-                raise InputError("time stamps must be given with every sample or with none")
-            self._has_stamps = t is not None
+        if self._has_speed not in (None, dq is not None):
+            raise InputError("velocities must be given with every sample or with none")
+        if self._has_stamps not in (None, t is not None):
+            raise InputError("time stamps must be given with every sample or with none")
+        self._has_speed, self._has_stamps = dq is not None, t is not None
         k, shape = self._fill, self._shape
         if q.shape != shape or tau.shape != shape or (dq is not None and dq.shape != shape):
             wrong = [f"{x.shape}" for x in (q, tau, dq) if x is not None and x.shape != shape]

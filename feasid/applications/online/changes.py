@@ -206,8 +206,7 @@ class ChangeDetector:
             self._directions = directions
         errors = [r[-1] - beta[s] @ r[:-1] for s, r in zip(self._supports, rows, strict=True)]
         power = np.array([np.mean(e**2) for e in errors])
-        usual = power if self._power is None else self._power
-        weights = 1.0 / np.maximum(usual, noise**2)
+        weights = 1.0 / np.maximum(power if self._power is None else self._power, noise**2)
         for w, s, r, e in zip(weights, self._supports, rows, errors, strict=True):
             caused = self._directions[s].T @ r[:-1]
             self._score += w * (caused @ e)

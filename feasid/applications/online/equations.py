@@ -114,8 +114,7 @@ class CausalEquations:
         kept_rows = np.arange(self._next, count, self.every)
         self._next += len(kept_rows) * self.every - count
         if self._speed_state is None:  # as if it had always been the first
-            steady = signal.sosfilt_zi(self._sos)[:, None, :]
-            self._speed_state = steady * motion[1][None, :, :1]
+            self._speed_state = signal.sosfilt_zi(self._sos)[:, None, :] * motion[1][None, :, :1]
         speed, self._speed_state = signal.sosfilt(self._sos, motion[1], zi=self._speed_state)
         self.moving = np.asarray((np.abs(speed[:, kept_rows]) > REST_SPEED).any(axis=0))
         out = []
@@ -149,9 +148,8 @@ class CausalEquations:
         if not q.shape[1]:  # samples that reach no time of the even grid yet
             return q, q, q, tau
         if self._average is None:
-            first = q[:, :1] if dq is None else dq[:, :1]
             still = np.zeros((self.robot.dof, 1))
-            self._average = q[:, :1], (still if dq is None else first), still
+            self._average = q[:, :1], (still if dq is None else dq[:, :1]), still
         last, speed, push = self._average
         gain = 1.0 - self._decay
         if dq is None:

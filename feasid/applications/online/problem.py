@@ -135,11 +135,9 @@ class FeasibleProblem:
 
     def _strictly_feasible_model(self) -> Array:
         """A strictly feasible model: the nominal one with a small value of every signed term."""
-        out = self.nominal.copy()
-        for column, (_, symbol) in enumerate(self.base.robot.parameter_names):
-            if symbol in NONNEGATIVE and not out[column] > 0:
-                out[column] = 1e-3 * self.task.scale.parameters[column]
-        return out
+        signed = np.array([symbol in NONNEGATIVE for _, symbol in self.base.robot.parameter_names])
+        small = 1e-3 * self.task.scale.parameters
+        return np.where(signed & ~(self.nominal > 0), small, self.nominal)
 
     def problem(self, R: Array, rho: Array) -> EntropicProblem:
         """The problem for whitened equations of the base parameters."""

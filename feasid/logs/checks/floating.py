@@ -307,8 +307,7 @@ def _force_delay(limbs: LimbEquations, name: str, fit: Any) -> float:
     """Delay of a contact's force after the torques that it explains [s]."""
     best, delay = fit(name, limbs.forces[name])[1], 0.0
     for lag in LAGS * np.arange(-20, 21) / 20:
-        shift = round(lag * limbs.rate)
-        places = limbs.rows + shift
+        places = limbs.rows + round(lag * limbs.rate)
         rows = np.flatnonzero((places >= 0) & (places < len(limbs.whole_forces[name])))
         explained = fit(name, limbs.whole_forces[name][places[rows]], rows)[1]
         # Neighbouring lags explain nearly as much: one must explain a tenth of what is left.

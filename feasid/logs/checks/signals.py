@@ -261,9 +261,7 @@ def _check_column(
         findings.append(where.finding("coarse", "note", text, remedy))
     if where.kind not in ("q", "tau"):
         return findings
-    stuck: list[tuple[int, int]] = []
-    clipped: list[tuple[int, int]] = []
-    spikes: list[tuple[int, int]] = []
+    stuck, clipped, spikes = (list[tuple[int, int]]() for _ in range(3))
     extremes = float(finite.min()), float(finite.max())
     for rows, long in zip(runs, suspicious, strict=True):
         x = values[rows]

@@ -72,9 +72,7 @@ def _smoothed_velocities(
 ) -> tuple[Array | None, Array | None]:
     """Derived and logged velocities, both smoothed alike, per segment without a gap."""
     window = np.ones(SMOOTHING) / SMOOTHING
-    derived: list[Array] = []
-    logged: list[Array] = []
-    parts = list[Rows]()
+    derived, logged, parts = list[Array](), list[Array](), list[Rows]()
     for rows in (rows[~aside[rows]] for rows in runs):
         steps = np.diff(raw.t[rows])
         jumps = (steps > GAP * np.median(steps)) | (steps <= 0) if len(steps) else steps > 0
@@ -84,8 +82,7 @@ def _smoothed_velocities(
             continue
         q, dq, t = raw.values["q"][rows], raw.values["dq"][rows], raw.t[rows]
         good = np.asarray(np.isfinite(np.hstack([q, dq])).all(axis=1), dtype=bool)
-        rate = 1.0 / float(np.median(np.diff(t)))
-        slope = np.gradient(q, axis=0) * rate
+        slope = np.gradient(q, axis=0) / float(np.median(np.diff(t)))
         slope[~good], dq = 0.0, np.where(good[:, None], dq, 0.0)
         for signal, out in ((slope, derived), (dq, logged)):
             out.append(np.stack([np.convolve(x, window, "valid") for x in signal.T], axis=1))

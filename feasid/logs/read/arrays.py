@@ -269,9 +269,7 @@ def _arrow_to_frame(table: Any) -> pd.DataFrame:
     table = table.replace_schema_metadata(None)
     lists = [f.name for f in table.schema if not _is_plain(pa.types, f.type)]
     df: pd.DataFrame = table.drop_columns(lists).to_pandas(use_threads=False)
-    for name in df.columns:
-        if df[name].dtype == "category":
-            df[name] = df[name].astype(object)
+    df = df.astype(dict.fromkeys(df.select_dtypes("category"), object))
     df.attrs = {}
     for name in lists:
         # A column of lists of one length as an array, shape (rows, length).

@@ -189,8 +189,7 @@ def _merge_tracks(tracks: dict[str, JointTrack], notes: list[str], path: str) ->
                 joint=name,
                 row=k + 1,
             )
-    leader = max(tracks, key=lambda name: len(tracks[name].stamps))
-    stamps = tracks[leader].times
+    stamps = max(tracks.values(), key=lambda track: len(track.stamps)).times
     period = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0
     columns: dict[str, Array] = {"t": (stamps - stamps[0]) * 1e-9}
     absent: dict[str, list[str]] = {}

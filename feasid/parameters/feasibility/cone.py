@@ -154,8 +154,7 @@ class LogDeterminants:
             factors = np.linalg.cholesky(self.group.matrices(delta))
         except np.linalg.LinAlgError:
             return np.inf
-        logs = np.log(factors.diagonal(axis1=1, axis2=2)).sum(axis=1)
-        return -2.0 * float(self.weights @ logs)
+        return -2.0 * float(self.weights @ np.log(factors.diagonal(axis1=1, axis2=2)).sum(axis=1))
 
     def add_derivatives(self, delta: Array, gradient: Array, hessian: Array) -> None:
         """Add its gradient, (z,), and its Hessian, (z, z)."""

@@ -329,8 +329,7 @@ def _least_squares_rows(
         drives = map(robot.drive_columns, range(len(robot.drives)))
         friction = [j for drive in drives for symbol, j in drive.items() if symbol != "Ia"]
         extra = np.zeros((len(friction), A.shape[1]))
-        sizes = np.linalg.norm(A[:, friction], axis=0)
-        extra[np.arange(len(friction)), friction] = ridge * sizes
+        extra[np.arange(len(friction)), friction] = ridge * np.linalg.norm(A[:, friction], axis=0)
         rows.append(extra)
         target.append(np.zeros(len(friction)))
     if prior is not None and prior_weight:

@@ -88,8 +88,7 @@ class Region:
         """
         size = 1.0
         for limit in size_limits(feasible, scale, 1.0):
-            along = float(limit.coefficients @ start[limit.columns])
-            size = max(size, -along / limit.constant)
+            size = max(size, -float(limit.coefficients @ start[limit.columns]) / limit.constant)
         largest = max(LARGEST, 10.0 ** float(np.ceil(np.log10(ROOM * size))))
         limits = size_limits(feasible, scale, largest)
         limited = replace(feasible, linear=(*feasible.linear, *limits))

@@ -234,12 +234,8 @@ def _solve_near(
         out = [a - printed_decimal(d) for a, d in zip(out, change, strict=True)]
     if not exactly and any(c.denominator > FEW_DIGITS for line in lines for c in line):
         return out
-    rows = _independent_columns(moves.T)
+    _, R, order = linalg.qr(moves.T, mode="economic", pivoting=True)
+    pivots = np.abs(np.diagonal(R))
+    rows = order[: int((pivots > REACHED * pivots[0]).sum())].tolist()
     solution = solve_linear([lines[k] for k in rows], [right[k] for k in rows], out)
     return out if solution is None else solution
-
-
-def _independent_columns(matrix: Array) -> list[int]:
-    _, R, order = linalg.qr(matrix, mode="economic", pivoting=True)
-    sizes = np.abs(np.diagonal(R))
-    return [int(k) for k in order[: int((sizes > REACHED * sizes[0]).sum())]]
