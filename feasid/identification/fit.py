@@ -152,8 +152,7 @@ class _Answer:
         about_delay = solved.delay.notes(solved.reduced.period)
         about_model = [*([] if servo is None else servo.notes), *solved.estimate.notes]
         about_model += solved.estimator.weighed_notes(solved.equations, solved.estimate)
-        about_log = [*self.calibration.notes, *request.check_logs()]
-        about_log = [*request.notes, *about_log, *self.notes]
+        about_log = [*request.notes, *self.calibration.notes, *request.check_logs(), *self.notes]
         return [*about_model, *about_log, *about_delay, *solved.notes, *about_rows]
 
 

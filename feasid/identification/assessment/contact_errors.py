@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.optimize import nnls
 from scipy.signal import lfilter
 
-from feasid.core.arrays import Array, Mask, interpolate
+from feasid.core.arrays import Array, interpolate
 from feasid.core.errors import InputError
 from feasid.identification.assessment.rows import HeldOutRows, sample_errors
 from feasid.identification.regression.folds import SLOW
@@ -115,8 +115,7 @@ class ErrorLaw:
         columns = zip(errors.T, features.transpose(1, 0, 2), strict=True)
         variances = np.array([_fit_variance(f, e**2) for e, f in columns])
         scaled = [np.abs(e) / _deviations(variances, f) for e, f in observed]
-        reach = np.max([z.max(axis=0) for z in scaled], axis=0)
-        levels = np.linspace(0.0, reach, LEVELS, axis=1)
+        levels = np.linspace(0.0, np.max([z.max(axis=0) for z in scaled], axis=0), LEVELS, axis=1)
         counts = np.array(
             [sum(_count_crossings(z[:, j], u) for z in scaled) for j, u in enumerate(levels)]
         )
@@ -270,12 +269,6 @@ def _widening(errors: Array) -> Array:
     return np.asarray(np.exp(quantile * np.sqrt(1.0 + 1.0 / PARTS) * deviation))
 
 
-def _crossings(sizes: Array, level: Array | float) -> Mask:
-    """Where sizes (N, ...) rise beyond a level, shape (N - 1, ...)."""
-    beyond = sizes > level
-    return np.asarray(beyond[1:] & ~beyond[:-1])
-
-
 def _count_crossings(sizes: Array, levels: Array) -> npt.NDArray[np.intp]:
     """How often sizes (N,) rise beyond each of the ascending levels (k,)."""
     below = np.searchsorted(levels, sizes)
@@ -286,7 +279,8 @@ def _count_crossings(sizes: Array, levels: Array) -> npt.NDArray[np.intp]:
 
 def _stretch_maxima(sizes: Array, level: float) -> Array:
     """The maxima of all intervals above a level that begin below it."""
-    begins = np.flatnonzero(_crossings(sizes, level)) + 1
+    beyond = sizes > level
+    begins = np.flatnonzero(beyond[1:] & ~beyond[:-1]) + 1
     return np.asarray(np.maximum.reduceat(sizes, begins) if len(begins) else np.zeros(0))
 
 

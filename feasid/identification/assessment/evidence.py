@@ -334,8 +334,7 @@ def _gravity(robot: Robot, poses: Array) -> Array:
 
 def _gravity_rows(robot: Robot, poses: Array) -> Array:
     rows = regressor(robot, poses, 0 * poses, 0 * poses)
-    others = np.setdiff1d(np.arange(robot.size), robot.inertial_columns.ravel())
-    rows[:, :, others] = 0.0
+    rows[:, :, np.setdiff1d(np.arange(robot.size), robot.inertial_columns.ravel())] = 0.0
     return rows
 
 

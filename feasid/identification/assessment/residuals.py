@@ -83,8 +83,7 @@ def unexplained_structure(rows: HeldOutRows, measured: Mask) -> tuple[Structure,
     unseen = np.zeros(len(models.base.independent))
     betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
     begins = np.array([run.t[0] for run in rows.runs])
-    seconds = seconds_of_folds(rows.t + begins[rows.run])
-    errors = rows.errors(seconds % FOLDS, betas)
+    errors = rows.errors(seconds_of_folds(rows.t + begins[rows.run]) % FOLDS, betas)
     # Per joint, periods per 2 pi rad of the waves of position that the error holds most of.
     places = (rows.q * (BINS / (2.0 * np.pi))).astype(np.intp) % BINS
     waves = []

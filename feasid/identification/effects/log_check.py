@@ -438,24 +438,17 @@ def _align_logs(
     for number, task in enumerate(tasks, 1):
         log = task.source
         assert isinstance(log, Recording)
-        if log.streamed or rows > MAX_DIAGNOSED_ROWS:
-            long.append(task)
-            continue
-        table = log.table(robot, options.get("topic"))
-        if rows + len(table) > MAX_DIAGNOSED_ROWS:
+        table = None if log.streamed else log.table(robot, options.get("topic"))
+        if table is None or rows + len(table) > MAX_DIAGNOSED_ROWS:
             long.append(task)
         elif parts and (by_row or {*table.columns} != {*parts[0].table.columns}):
             other.append(task)
         else:
             parts.append(DiagnosedLog(log.name or f"log {number}", log, table, rows))
             rows += len(table)
-    notes = []
-    if long:
-        notes.append(_undiagnosed_note(long, TOO_LONG))
-    if other:
-        why = "not diagnosed with the first log, whose columns or excluded rows differ"
-        notes.append(_undiagnosed_note(other, why))
-    return parts, notes
+    why = "not diagnosed with the first log, whose columns or excluded rows differ"
+    reasons = ((long, TOO_LONG), (other, why))
+    return parts, [_undiagnosed_note(some, text) for some, text in reasons if some]
 
 
 def _stack_logs(
@@ -470,8 +463,7 @@ def _stack_logs(
     tables = []
     for number, part in enumerate(parts):
         runs = part.table[column] if column in part.table else np.zeros(len(part.table), dtype=int)
-        table = part.table.assign(**{column: [f"{number}: {run}" for run in runs]})
-        tables.append(table)
+        tables.append(part.table.assign(**{column: [f"{number}: {run}" for run in runs]}))
     units = join_header_units(tables, [part.name for part in parts])
     # Pandas compares attributes of tables that it stacks, which arrays among them do not bear.
     for table in tables:

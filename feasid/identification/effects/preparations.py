@@ -183,8 +183,7 @@ class JudgedLog:
         # Forces at a passive joint add up to zero: they are taken for as large as a motor's.
         size = np.where(size > 0, size, np.median(size[size > 0]) if size.any() else 1.0)
         deviations = DEVIATION * size / np.sqrt(len(self.samples.tau))
-        r, rho, _ = self.reduced.triangle(1.0 / deviations)
-        return r, rho
+        return self.reduced.triangle(1.0 / deviations)[:2]
 
     @cached_property
     def _problem(self) -> tuple[EstimationProblem, EntropicProblem, Array]:

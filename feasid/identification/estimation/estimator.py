@@ -8,7 +8,7 @@ decisions (`Estimator.keep`). Decisions about the signals are in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -98,7 +98,19 @@ class Estimator:
         weighed = weighed_parameters(robot, limits["known"])
         limits["known"] = exact_values(limits["known"])
         feasible = feasible_set(robot, **limits)
-        _check_weighed(weighed, feasible, prior, robot)
+        # A parameter may have been weighed in vain, or would count twice.
+        T = Elimination.from_equalities(feasible).T
+        for w in weighed:
+            wrong = ""
+            if prior is None:
+                wrong = "needs a prior: leave out prior=None, or the standard error"
+            elif not T[w.column(robot)].any():
+                wrong = "is fixed by other known, tied or zero values: leave out one of them"
+            elif isinstance(prior, priors.GaussianPrior) and w in prior.weighed:
+                wrong = "was weighed for the prior, and would count twice: leave it out"
+            if wrong:
+                text = f"known {w.name} = ({w.value:g}, {w.deviation:g}), with a standard error, "
+                raise InputError(text + wrong, option="known")
         reference = options["reference"]
         if reference is not None:
             reference = np.asarray(reference, dtype=np.float64)
@@ -435,24 +447,6 @@ def _reference_values(robot: Robot, reference: Array | None) -> Array:
     if reference is not None:
         values[robot.inertial_columns] = reference
     return values
-
-
-def _check_weighed(
-    weighed: Sequence[Weighed], feasible: FeasibleSet, prior: priors.Prior | None, robot: Robot
-) -> None:
-    """Raise InputError where a parameter was weighed in vain, or would count twice."""
-    T = Elimination.from_equalities(feasible).T
-    for w in weighed:
-        wrong = ""
-        if prior is None:
-            wrong = "needs a prior: leave out prior=None, or the standard error"
-        elif not T[w.column(robot)].any():
-            wrong = "is fixed by other values that are known, tied or zero: leave out one of them"
-        elif isinstance(prior, priors.GaussianPrior) and w in prior.weighed:
-            wrong = "was weighed for the prior, and would count twice: leave it out"
-        if wrong:
-            text = f"known {w.name} = ({w.value:g}, {w.deviation:g}), with a standard error, "
-            raise InputError(text + wrong, option="known")
 
 
 def _check_weights(weights: Any, robot: Robot) -> str | Array:

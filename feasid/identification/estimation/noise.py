@@ -333,8 +333,8 @@ class Delay:
 
     def notes(self, period: float) -> list[Note]:
         """Note on a delay that is significant; `period` of the samples [s]."""
+        way = "behind" if (self.left or self.value) > 0 else "ahead of"
         if self.left:
-            way = "behind" if self.left > 0 else "ahead of"
             text = (
                 f"torques are {1e3 * abs(self.left):.2g} ms or more {way} the motion "
                 f"({abs(self.left) / period:.1f} samples): longer than a sample, so the fit does "
@@ -344,7 +344,6 @@ class Delay:
             return [Note(text, "long-delay", delay=self.left)]
         if abs(self.value) < NOTABLE_DELAY * self.deviation or not self.value:
             return []
-        way = "behind" if self.value > 0 else "ahead of"
         text = (
             f"torques are {1e3 * abs(self.value):.2g} ms {way} the motion "
             f"({abs(self.value) / period:.2f} of a sample): estimated and accounted for"
@@ -353,7 +352,7 @@ class Delay:
 
 
 def find_delay(reduced: Reduced) -> Delay:
-    """Delay of the torques within a sample; None if the equations were not filtered."""
+    """Delay of the torques within a sample; zero if the equations were not filtered."""
     if not reduced.strata or not reduced.period:
         return Delay()
     delay = Delay()

@@ -252,8 +252,7 @@ class GaussianPrior(Prior):
         covariance = getattr(getattr(fit, "estimate", None), "covariance", None)
         if covariance is None:
             raise InputError("only a fit with a prior has a covariance of all its parameters")
-        names = tuple(fit.robot.parameter_names)
-        return cls(names, fit.delta, covariance, fit.estimator.weighed)
+        return cls(tuple(fit.robot.parameter_names), fit.delta, covariance, fit.estimator.weighed)
 
     def rows(
         self, robot: Robot, reference: Array, units: Units, weight: float

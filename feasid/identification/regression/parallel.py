@@ -262,8 +262,7 @@ def _reduce_log(
         if is_regular(checkpoint):
             with suppress(FeasidError):  # damaged: it is made again
                 return Reduced.load(checkpoint)
-    torque = True if measured is None else measured
-    motions = read_motions(log, robot, torque=torque, **reading)
+    motions = read_motions(log, robot, torque=True if measured is None else measured, **reading)
     reduced = reduce_motions(motions, robot, columns, keep)
     if max(float(np.abs(t[:, -1]).max()) for t in reduced.triangles) < SMALLEST:
         raise LogError(

@@ -266,8 +266,7 @@ def robot_of_logs(
         df = head_of(log, described, options.get("topic"))
         mapping = check_column_mapping(df, described, options.get("columns") or {})
         named = [j for j in described.elastic if measured is None or f"{j}_sensor" in measured]
-        sensed = [j for j in named if f"tau_{j}_sensor" in mapping]
-        return described.with_torque_sensors(sensed)
+        return described.with_torque_sensors([j for j in named if f"tau_{j}_sensor" in mapping])
     return described
 
 
@@ -371,7 +370,7 @@ def reduce_tasks(
 
 def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
     """The data of `wide` as the robot of `base`, with fewer joint terms, would have got them."""
-    columns = tuple(int(c) for c in base.independent)
+    columns = tuple(independent_columns(base))
     # The columns of `base` by those of `reduced`: single ones where they are among these.
     names = [wide.parameter_names[c] for c in reduced.columns]
     targets = [base.robot.parameter_names[c] for c in columns]

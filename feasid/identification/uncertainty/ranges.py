@@ -137,8 +137,7 @@ class Range:
     @property
     def mark(self) -> str:
         """See the class."""
-        order = [*MARKS.values()]
-        return min(self.marks, key=order.index)
+        return min(self.marks, key=[*MARKS.values()].index)
 
     def certificate(self, end: str) -> Certificate | None:
         """Proof of the "lower" or "upper" `end`, for ``feasid verify``; `InputError` of another.

@@ -225,8 +225,7 @@ class Pinocchio:
         for joint in set(self.model.names).intersection(held):
             self._set_position(self.q0, joint, float(held[joint]))
         require_joints(self.model.names, robot, path, "Pinocchio")
-        places = map(self.model.getJointId, robot.joints)
-        self.rows = [self.model.joints[k].idx_v for k in places]
+        self.rows = [self.model.joints[self.model.getJointId(j)].idx_v for j in robot.joints]
 
     def _set_position(self, q: Array, name: str, value: float) -> None:
         joint = self.model.joints[self.model.getJointId(name)]

@@ -73,9 +73,8 @@ class Samples(Sequence[Robot]):
     def __getitem__(self, place: int | slice) -> Robot | Samples:
         if isinstance(place, slice):
             part = self.parameters[place]
-            share = len(part) / max(len(self), 1)
-            servos, worth = self.servos[place], self.effective * share
-            return replace(self, parameters=part, servos=servos, effective=worth)
+            worth = self.effective * (len(part) / max(len(self), 1))
+            return replace(self, parameters=part, servos=self.servos[place], effective=worth)
         return self.robot.with_values(self.parameters[place])
 
     @property
@@ -306,9 +305,8 @@ def sample(
     for k in range(len(robot.drives)):
         factors: dict[str, Array] = {}
         for symbol, column in robot.drive_columns(k).items():
-            bound = TERMS[symbol].bounded_by if symbol in TERMS else ""
             # A term that another bounds has its factor, and stays within.
-            known = factors.get(bound)
+            known = factors.get(TERMS[symbol].bounded_by if symbol in TERMS else "")
             factors[symbol] = _log_normal(joint_terms, (count,), rng) if known is None else known
             out[:, column] *= factors[symbol]
     varies = out.std(axis=0) > 0

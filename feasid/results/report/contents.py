@@ -23,6 +23,7 @@ from feasid.core.errors import InputError
 from feasid.core.notes import as_json
 from feasid.identification.assessment.checks import GRADED
 from feasid.identification.assessment.quality import joints_that_follow, remarks
+from feasid.identification.effects.joint_terms import FRICTION_SYMBOLS
 from feasid.identification.fitted import FittedModel, provenance
 from feasid.identification.regression.low_pass import GaussianLowPass
 from feasid.identification.regression.parallel import Source
@@ -33,7 +34,6 @@ from feasid.results.report.robots import robot_views
 from feasid.results.report.summary import count_precise
 from feasid.robot.description import Robot
 from feasid.robot.dynamics.regressor import inverse_dynamics
-from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +55,7 @@ class PredictedLog:
             raise InputError(
                 "figures need the torques of all joints, and some were not measured for this fit"
             )
-        recording = select_recording(fit, log)
-        motion = recording.motion(fit.description, **fit.test_options())
+        motion = select_recording(fit, log).motion(fit.description, **fit.test_options())
         if not all(np.isfinite(run.tau).all() for run in motion.runs):
             raise InputError("the log has no torques to draw")
         return cls(fit.robot, motion)
@@ -84,11 +83,8 @@ class PredictedLog:
     @cached_property
     def frictionless(self) -> tuple[Array, ...]:
         """Torques of the model without friction, per run."""
-        values = self.robot.values.copy()
-        for column, (_, symbol) in enumerate(self.robot.parameter_names):
-            if symbol in TERMS and TERMS[symbol].kind == "friction":
-                values[column] = 0.0
-        robot = self.robot.with_values(values)
+        rubs = [symbol in FRICTION_SYMBOLS for _, symbol in self.robot.parameter_names]
+        robot = self.robot.with_values(np.where(rubs, 0.0, self.robot.values))
         return tuple(inverse_dynamics(robot, r.q, r.dq, r.ddq) for r in self.runs)
 
     @property
