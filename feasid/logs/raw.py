@@ -355,9 +355,7 @@ def _read_kind(
             continue
         out[:, k] = naming.read_numbers(df, column, joint)
         unit = layout.header_unit(kind, k)
-        factor = si.unit_factor(units, effort if kind == "tau" else kind, joint, unit)
-        if factor != 1.0:
-            out[:, k] *= factor
+        out[:, k] *= si.unit_factor(units, effort if kind == "tau" else kind, joint, unit)
     return out
 
 

@@ -88,10 +88,8 @@ class FeasibleProblem:
         robot = base.robot
         still = problem_units(robot, feasible, base.K, np.zeros(len(base.K)))
         out = np.where(np.isnan(robot.values), reference_model(robot, still).delta, robot.values)
-        for k in range(len(robot.drives)):
-            for column in robot.drive_columns(k).values():
-                if np.isnan(robot.values[column]):
-                    out[column] = 0.0
+        terms = [c for k in range(len(robot.drives)) for c in robot.drive_columns(k).values()]
+        out[terms] = np.nan_to_num(robot.values[terms])
         self.nominal, self.corrected = np.asarray(out), tuple[str, ...]()
         if feasible.violations(out):
             # Few descriptions need it, and it imports solvers.
@@ -163,13 +161,11 @@ class FeasibleProblem:
         """
         problem = self.problem(R, rho)
         minimum, resumed_from = problem.resume(self._start, self.weight, NEWTON_STEPS)
-        free = minimum.delta
-        task = self.task
+        free, task = minimum.delta, self.task
         delta = task.expand(free)
         small = np.isfinite(task.sizes) & (np.abs(delta) < NEGLIGIBLE_TERM * task.scale.parameters)
         delta = task.expand(task.reduce(np.where(small, 0.0, delta)))
-        broken = self.feasible.violations(delta)
-        if broken:
+        if broken := self.feasible.violations(delta):
             start = task.reduce(self._strictly_feasible_model())
             self._start = self._empty.minimise(start, self.weight).delta
             raise SolverError(f"the answer violates {', '.join(broken)} in exact arithmetic")

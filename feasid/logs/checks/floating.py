@@ -120,7 +120,7 @@ class LimbEquations:
             {name: force[rows] for name, force in filtered_forces.items()},
             filtered_forces,
             flags,
-            np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[base]]),
+            np.delete(np.arange(robot.dof), robot.rows[base]),
             rows,
             rate,
             _share_without_contact(

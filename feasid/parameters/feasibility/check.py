@@ -442,8 +442,7 @@ class Verdict(Displayed):
             lines += map(str, self.attempts)
         else:
             lines.append("proved in exact rational arithmetic: verdict.certificate.verify()")
-            limit = self.certificate.limit
-            if limit is not None:
+            if (limit := self.certificate.limit) is not None:
                 lines.append(
                     f"for all parameters in which no body is heavier than {limit['mass']:.0e} kg "
                     f"or reaches further than {limit['length']:g} m from its frame"

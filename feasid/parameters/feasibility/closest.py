@@ -165,8 +165,7 @@ def closest(
     except NoInteriorError as error:
         raise contradiction(feasible, scale, reference.delta) from error
     delta = elimination.expand(result.delta)
-    violations = feasible.violations(delta)
-    if violations:
+    if violations := feasible.violations(delta):
         raise solve.solver_error(
             f"the answer violates {', '.join(violations)} in exact arithmetic", result.attempts
         )

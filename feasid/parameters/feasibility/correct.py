@@ -240,8 +240,7 @@ def _corrected_robot(
         )
         delta[group] = elimination.expand(result.delta)[group]
         attempts += result.attempts
-    violations = described_set.violations(np.where(described, delta, 0.0))
-    if violations:
+    if violations := described_set.violations(np.where(described, delta, 0.0)):
         raise InputError(f"known values break {violations[0]}", constraint=violations[0])
     names = [n for n, f in zip(feasible.names, changeable, strict=True) if f]
     return Correction(
@@ -289,8 +288,7 @@ def _parameters_to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
     while count_before != changeable.sum():
         count_before = int(changeable.sum())
         for columns in together:
-            if changeable[columns].any():
-                changeable[columns] = True
+            changeable[columns] = changeable[columns].any()
     return changeable
 
 
@@ -303,8 +301,7 @@ def _check_weight(weight: npt.ArrayLike, count: int) -> Array:
 
 def _model_to_measure_around(around: npt.ArrayLike, robot: Robot, feasible: FeasibleSet) -> Array:
     delta = robot.check_parameters(around)
-    violations = feasible.violations(delta)
-    if violations:
+    if violations := feasible.violations(delta):
         raise InputError(
             f"the model at the centre of the distance violates {', '.join(violations)}"
         )
@@ -329,8 +326,7 @@ def _units_of_bodies(robot: Robot, feasible: FeasibleSet) -> tuple[Units, Array]
         pseudo[:3, 3] = pseudo[3, :3] = body[6:9]
         reference[columns] = inertia.from_pseudo_inertia(pseudo)
     parameters = scale.parameters.copy()
-    for i, columns in enumerate(robot.inertial_columns):
-        parameters[columns] = mass[i] * length[i] ** LENGTH_POWER
+    parameters[robot.inertial_columns] = mass[:, None] * length[:, None] ** LENGTH_POWER
     return constraint_units(feasible, mass, length, parameters), reference
 
 

@@ -242,8 +242,7 @@ class FeasibleFit:
         Raises SolverError: when something does not.
         """
         feasible = self.problem.feasible
-        violations = feasible.violations(self.delta)
-        if violations:
+        if violations := feasible.violations(self.delta):
             raise SolverError(f"the answer violates {', '.join(violations)} in exact arithmetic")
         return (
             f"{len(feasible.blocks)} matrices positive definite and {len(feasible.linear)} linear "

@@ -55,12 +55,9 @@ def reference_model(robot: Robot, scale: Units, *, inertials: bool = True) -> Re
     delta = np.zeros(robot.size)
     usable_bodies = usable_inertials(robot) & inertials
     for i, columns in enumerate(robot.inertial_columns):
-        delta[columns] = generic_body(scale.mass[i], scale.length[i])
-        if usable_bodies[i]:
-            delta[columns] = robot.values[columns]
-        rotor = robot.bodies[i].rotor
-        if rotor is not None:
-            body = generic_body(scale.mass[i], scale.length[i])
+        body = generic_body(scale.mass[i], scale.length[i])
+        delta[columns] = robot.values[columns] if usable_bodies[i] else body
+        if (rotor := robot.bodies[i].rotor) is not None:
             # Of a balanced rotor Lxx, Lzz, lz and m.
             delta[robot.rotor_columns(i)] = body[[0, 5, 8, 9]] if rotor.symmetric else body
     for k in range(len(robot.drives)):

@@ -152,7 +152,6 @@ class Region:
         error = self.R @ (self.K @ seen_from) - self.rho
         out = dict.fromkeys(SOURCES, 0.0)
         out["data"] = max(float(np.sqrt(self.budget) * np.linalg.norm(w) - w @ error), 0.0)
-        limits = len(self.feasible.blocks) + self.user_rows
         for place, multiplier in proof.dual.Z.items():
             constraint = self.feasible.constraints[place]
             values = np.array([[float(x) for x in row] for row in multiplier])
@@ -161,7 +160,7 @@ class Region:
             else:
                 row = constraint.coefficients @ seen_from[constraint.columns]
                 worth = float(values[0, 0] * (row + constraint.constant))
-            user_source = "limit" if place >= limits else "prior"
+            user_source = "limit" if place >= first else "prior"
             user_source = "feasibility" if constraint.name.startswith(DISSIPATES) else user_source
             out[user_source if constraint.role == "asked" else "feasibility"] += max(worth, 0.0)
         total = sum(out.values()) or 1.0

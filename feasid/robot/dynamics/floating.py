@@ -162,9 +162,8 @@ def floating_motion(
     for name, part, joint_values in zip(("q", "dq", "ddq"), parts, joints, strict=True):
         full = np.empty((count, robot.dof))
         full[:, rows] = part @ base_inverse.T
-        full[:, np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[rows])] = _check_samples(
-            joint_values, (robot.dof - 6,), f"the joints' {name}", count
-        )
+        values = _check_samples(joint_values, (robot.dof - 6,), f"the joints' {name}", count)
+        full[:, np.delete(np.arange(robot.dof), rows)] = values
         out.append(full)
     return FloatingMotion(*out)
 
