@@ -149,11 +149,11 @@ class _Answer:
         about_rows = solved.reduced.notes
         if request.options["calibration"] is None:
             about_rows = join_temperature_notes(about_rows, searched=False)
-        about_delay = solved.delay.notes(solved.reduced.period)
         about_model = [*([] if servo is None else servo.notes), *solved.estimate.notes]
         about_model += solved.estimator.weighed_notes(solved.equations, solved.estimate)
         about_log = [*request.notes, *self.calibration.notes, *request.check_logs(), *self.notes]
-        return [*about_model, *about_log, *about_delay, *solved.notes, *about_rows]
+        about_log += solved.delay.notes(solved.reduced.period)
+        return [*about_model, *about_log, *solved.notes, *about_rows]
 
 
 def _identify(request: FitRequest) -> _Answer:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.identification.regression.folds import TOGETHER, Strata, StrataBuilder, triangularise
+from feasid.identification.regression import folds
 from feasid.identification.regression.triangle import Reduced
 
 SUMS = 1e-11  # some thousand products of numbers of order one, in another order
@@ -23,7 +23,7 @@ def drawn(rng, size, count):
 
 
 def built(pieces, size):
-    builder = StrataBuilder(size)
+    builder = folds.StrataBuilder(size)
     for piece in pieces:
         builder.add(*piece) if piece else builder.restart()
     return builder.result()
@@ -44,7 +44,9 @@ def same(a, b):
         np.testing.assert_allclose(gram(getattr(a, name)), gram(getattr(b, name)), atol=SUMS)
 
 
-@pytest.mark.parametrize("places", [(), (1,), (3, 17, 18, 40), (TOGETHER - 1, TOGETHER, 1300)])
+@pytest.mark.parametrize(
+    "places", [(), (1,), (3, 17, 18, 40), (folds.TOGETHER - 1, folds.TOGETHER, 1300)]
+)
 def test_strata_are_sums_over_rows_however_these_come(places):
     size, count = 3, 1400
     whole = drawn(np.random.default_rng(0), size, count)
@@ -73,7 +75,7 @@ def test_rows_before_a_restart_are_no_neighbours():
     size = 2
     one, two = (drawn(np.random.default_rng(k), size, n) for k, n in ((1, 30), (2, 7)))
     together = built([one, (), two], size)
-    same(together, built([one], size) + built([two], size))
+    same(together, folds.sum_strata([built([one], size), built([two], size)]))
     joined = built([one, two], size)
     np.testing.assert_array_equal(together.pairs[0], joined.pairs[0])
     assert (together.pairs[1:] < joined.pairs[1:]).all()
@@ -97,7 +99,7 @@ def test_a_delay_adds_the_slope_to_the_torque():
 def test_a_weight_counts_rows_as_so_many_and_empty_rows_keep_their_number():
     whole = drawn(np.random.default_rng(5), 3, 300)
     own = built([whole], 3)
-    same(own.with_weight(3.0), own + own + own)
+    same(own.with_weight(3.0), folds.sum_strata([own] * 3))
     none = own.with_zero_rows()
     nothing = built([(0 * whole[0], 0 * whole[1], *whole[2:4], 0 * whole[4])], 3)
     same(none, nothing)
@@ -118,7 +120,7 @@ def test_some_folds_are_the_rows_of_these():
 
 def known(correlation, pairs=100.0):
     """Strata of one parameter whose residual at 0 has this correlation at DISTANCES."""
-    empty = Strata.empty(2)
+    empty = folds.Strata.empty(2)
     products = np.zeros_like(empty.products)
     pairs = np.full(len(DISTANCES), 1.0) * pairs
     products[:, 1, 1] = np.array(correlation) * pairs
@@ -145,7 +147,7 @@ def test_correlation_is_summed_to_the_first_lag_that_has_none():
 
 def test_triangles_of_few_rows_are_square():
     rows = np.random.default_rng(7).standard_normal((2, 4))
-    found = triangularise(rows)
+    found = folds.triangularise(rows)
     assert found.shape == (4, 4)
     np.testing.assert_allclose(gram(found), rows.T @ rows, atol=SUMS)
 

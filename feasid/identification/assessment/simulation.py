@@ -349,8 +349,7 @@ def simulate(
     gains = [_gains_by_joint(robot, part, x) for part, x in parts if command is not None]
     servo = PositionController(gains[0], gains[1], delay) if gains else None
     recording = Recording.from_source(log)
-    log_option = {"delay": delay} if servo is None else {"servo": Servo(robot.coordinates)}
-    reading = {**options, **log_option}
+    reading = options | ({"delay": delay} if servo is None else {"servo": Servo(robot.coordinates)})
     driving = [*np.array(robot.coordinates)[robot.moves].tolist()]
     motion = recording.motion(robot, torque=driving if robot.sensors else True, **reading)
     commands = None

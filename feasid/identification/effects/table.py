@@ -98,8 +98,7 @@ class EffectResult:
         if self.joint:
             text = f"{self.joint} {text}"
         if self.alternatives:
-            others = " or ".join(self.alternatives)
-            text += f" (or {others}: the log does not show which of them)"
+            text += f" (or {' or '.join(self.alternatives)}: the log does not show which of them)"
         return text
 
 

@@ -174,15 +174,11 @@ def _consistent_bounds(
     while True:
         feasible = with_bounds(problem.feasible, allowed)
         try:
-            return (
-                allowed,
-                tuple(excluded),
-                feasible_start(feasible, problem.scale, problem.reference),
-            )
+            start = feasible_start(feasible, problem.scale, problem.reference)
+            return allowed, tuple(excluded), start
         except InfeasibleConstraintsError as error:
             # The error names contradictory constraints; the plausible ones among them give way.
-            conflict = {*error.data["conflict"]}
-            drop = [b for b in allowed if conflict & {r.name for r in b.rows}]
+            drop = [b for b in allowed if {*error.data["conflict"]} & {r.name for r in b.rows}]
             if not drop:
                 raise
             excluded += drop

@@ -109,9 +109,6 @@ class Strata:
             np.zeros((size, size)),
         )
 
-    def __add__(self, other: Strata) -> Strata:
-        return sum_strata([self, other])
-
     def with_weight(self, weight: float) -> Strata:
         """The same rows with their squares weighted; counts are multiplied by the weight."""
         root = np.sqrt(weight)

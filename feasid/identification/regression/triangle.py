@@ -173,7 +173,7 @@ class Reduced:
             sources=(*self.sources, *other.sources),
             digests=(*self.digests, *other.digests),
             rows=self.rows + other.rows,
-            strata=tuple(a + b for a, b in zip(self.strata, other.strata, strict=True)),
+            strata=tuple(map(folds.sum_strata, zip(self.strata, other.strata, strict=True))),
             period=max(self.period, other.period),
             power=None if self.power is None and other.power is None else power,
         )
