@@ -210,7 +210,7 @@ def test_dry_friction_stops_and_holds():
         (plain_arm(drives=(Drive("d", {"b0": 1.0, "b1": 1.0}, ("fc",), [1.0]),)),
          "drive 'd' moves several independent joints by more than"),
         (plain_arm(drives=(Drive("b0", {"b0": 1.0}, ("fv",)),)),
-         "robot 'robot' gives no value for b0.fv (and 0 more): a simulation needs all"),
+         "robot 'robot' gives no value for b0.fv: a simulation needs all"),
     ],
 )  # fmt: skip
 def test_what_is_not_simulated(robot, words):

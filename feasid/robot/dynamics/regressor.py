@@ -297,12 +297,9 @@ def require_values(robot: Robot, remedy: str) -> Array:
     missing = np.flatnonzero(np.isnan(robot.values))
     if missing.size:
         body, symbol = robot.parameter_names[int(missing[0])]
-        raise InputError(
-            f"the description of robot {robot.name!r} gives no value for {body}.{symbol} (and "
-            f"{missing.size - 1} more): {remedy}",
-            body=body,
-            symbol=symbol,
-        )
+        more = f" and {missing.size - 1} more" if missing.size > 1 else ""
+        text = f"the description of robot {robot.name!r} gives no value for {body}.{symbol}{more}"
+        raise InputError(f"{text}: {remedy}", body=body, symbol=symbol)
     return robot.values
 
 
