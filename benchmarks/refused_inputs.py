@@ -244,9 +244,9 @@ PARAMETERS = [
         s, known={"upper.m": (0.0, 0.1)})),
     ("was weighed twice", lambda s: fitted(
         s, known={"upper.m": (1.0, 0.1), ("upper", "m"): (1.0, 0.1)})),
-    ("upper.m .*is fixed by other values", lambda s: fitted(
+    ("upper.m .*is fixed by other known, tied or zero values", lambda s: fitted(
         s, known={"upper": [*[np.nan] * 9, 1.0], "upper.m": (1.0, 0.1)})),
-    ("upper.ly .*is fixed by other values", lambda s: fitted(
+    ("upper.ly .*is fixed by other known, tied or zero values", lambda s: fitted(
         s, known={"upper.ly": (0.0, 0.1)}, mirrored=[("upper", "upper", "y")])),
     ("was weighed for the prior, and would count twice", lambda s: fitted(
         s, known={"upper.m": (1.0, 0.1)}, prior=f.GaussianPrior.of(
