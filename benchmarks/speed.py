@@ -1,6 +1,6 @@
 """Processor time of fits and of what follows them, in products W'W of the same run.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py [--joints] [--samples] [--write]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py [--joints] [--samples] [--logs] [--write]
 
 The unit is the product of a matrix of 403 592 rows and 98 columns with itself by NumPy, 57 656
 samples of seven joints: it depends less on the machine than seconds do. It is measured before and
@@ -8,8 +8,9 @@ after each act, and the median of all repeats counts. "fit" is a second fit in a
 the first one of a fresh process, "plain" a fit that searches nothing. "--joints": legs, body and
 hands of a G1 (12, 29 and 43 joints, Pinocchio, 30 s at 200 Hz), each as the second fit of a process
 of its own, with the resident memory before it and its peak. "--samples": a Panda with up to a
-million samples at 1 kHz. Without them: packaged logs. --write puts the tables into
-docs/development.md.
+million samples at 1 kHz. "--logs": the same Panda with up to 64 logs of 4 s each. Without them:
+packaged logs. Below a table stands the power by which its fits grow from the first case to the
+last. --write puts the tables into docs/development.md.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ LOGS, REPEATS = ("kuka_lwr4", "unitree_z1"), 3
 PLAIN: dict[str, Any] = {"diagnose": False, "calibration": None, "candidates": ()}
 JOINTS = {"legs": 12, "body": 29, "hands": 43}
 SAMPLES = (8_000, 64_000, 1_000_000)
+MANY, IN_EACH = (1, 8, 64), 4_000  #: Numbers of logs, and samples in each.
 
 
 def spent(act: Callable[[], Any]) -> float:
@@ -106,10 +108,15 @@ def packaged(name: str) -> dict[str, float]:
 
 
 def fitted(
-    path: Path, locked: Sequence[str], seconds: float, rate: float, multiples: Sequence[float]
+    path: Path,
+    locked: Sequence[str],
+    seconds: float,
+    rate: float,
+    multiples: Sequence[float],
+    logs: int = 1,
 ) -> dict[str, float]:
-    """A robot in Pinocchio moves in waves of multiples of .1 Hz: its default fit in units, peak
-    memory, and error.
+    """A robot in Pinocchio moves in waves of multiples of .1 Hz: the default fit of so many logs,
+    parts of its motion, in units, peak memory, and error.
     """
     import pandas as pd
     import pinocchio as pin
@@ -140,10 +147,12 @@ def fitted(
                                    for k, j in enumerate(joints)})  # fmt: skip
     judged = [x[:: max(1, len(t) // 6000)].copy() for x in (q, dq, ddq, true)]
     del wave, angle, q, dq, ddq, rigid, true, tau  # memory is that of the log and its fit
-    unit, kept = Unit(), []
-    fit_units, before, most = measured(unit, lambda: kept.append(feasid.fit(log, robot)))
+    unit, kept, size = Unit(), [], len(log) // logs
+    parts = [log[k * size : (k + 1) * size].reset_index(drop=True) for k in range(logs)]
+    given = parts if logs > 1 else log
+    fit_units, before, most = measured(unit, lambda: kept.append(feasid.fit(given, robot)))
     missed = feasid.inverse_dynamics(kept[0].robot, *judged[:3]) - judged[3]
-    return {"joints": n, "samples": len(t), "fit": fit_units, "peak [MB]": most,
+    return {"joints": n, "logs": logs, "samples": len(t), "fit": fit_units, "peak [MB]": most,
             "before [MB]": before,
             "error [%]": 100 * float(np.linalg.norm(missed) / np.linalg.norm(judged[3])),
             "W'W [s]": float(np.median(unit.times))}  # fmt: skip
@@ -161,27 +170,34 @@ def grown(which: str) -> dict[str, float]:
     return fitted(path, locked, 30.0, 200.0, range(1, 6))
 
 
-def long(count: str) -> dict[str, float]:
+def long(count: str, logs: int = 1) -> dict[str, float]:
     """A Panda without its fingers, so many samples at 1 kHz of a motion that never repeats."""
     from runs import description
 
-    fingers = ("panda_finger_joint1", "panda_finger_joint2")
-    return fitted(
-        description("panda"), fingers, int(count) / 1e3, 1e3, (1.0, 2.24, 3.16, 4.12, 5.1)
+    fingers, multiples = (
+        ("panda_finger_joint1", "panda_finger_joint2"),
+        (1.0, 2.24, 3.16, 4.12, 5.1),
     )
+    return fitted(description("panda"), fingers, int(count) / 1e3, 1e3, multiples, logs)
+
+
+def many(logs: str) -> dict[str, float]:
+    """The same Panda in so many logs."""
+    return long(str(int(logs) * IN_EACH), int(logs))
 
 
 KINDS: Mapping[str, tuple[Callable[[str], dict[str, float]], tuple[str, ...]]] = {
     "packaged": (packaged, LOGS),
     "joints": (grown, tuple(JOINTS)),
     "samples": (long, tuple(map(str, SAMPLES))),
+    "logs": (many, tuple(map(str, MANY))),
 }
 
 
 def main() -> None:
     """Measure one kind, each case in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    for kind in ("joints", "samples"):
+    for kind in ("joints", "samples", "logs"):
         parser.add_argument(f"--{kind}", action="store_true")
     parser.add_argument("--write", action="store_true", help="the table into its page")
     parser.add_argument("--only", nargs=2, metavar=("KIND", "CASE"), help=argparse.SUPPRESS)
@@ -189,17 +205,23 @@ def main() -> None:
     if asked.only:
         print(json.dumps(KINDS[asked.only[0]][0](asked.only[1])))
         return
-    kind = "joints" if asked.joints else "samples" if asked.samples else "packaged"
-    lines: list[str] = []
+    kind = next((k for k in ("joints", "samples", "logs") if getattr(asked, k)), "packaged")
+    lines, every = list[str](), list[dict[str, float]]()
     for case in KINDS[kind][1]:
         run = [sys.executable, __file__, "--only", kind, case]
         found = json.loads(
             subprocess.run(run, check=True, stdout=subprocess.PIPE, text=True).stdout
         )
+        every.append(found)
         if not lines:
             lines = [f"| | {' | '.join(found)} |", "|---" * (len(found) + 1) + "|"]
         lines.append(f"| {case} | {' | '.join(f'{x:.3g}' for x in found.values())} |")
         print("\n".join(lines if len(lines) == 3 else lines[-1:]), flush=True)
+    if kind != "packaged":
+        first, last = every[0], every[-1]
+        power = np.log(last["fit"] / first["fit"]) / np.log(last[kind] / first[kind])
+        lines += ["", f"From the first row to the last, a fit grows with the power {power:.2g}."]
+        print("\n".join(lines[-2:]))
     if asked.write:
         put_between(PAGE, f"<!-- speed {kind} -->", f"<!-- end of speed {kind} -->",
                     "\n".join(lines))  # fmt: skip
