@@ -239,11 +239,11 @@ def variances(reduced: Reduced, noise: Noise, beta: Array, spread: Array) -> Noi
         rows = np.maximum(counts - followed, LEAST_FREEDOM * counts)
         squares = squared_residuals(reduced, j, beta)
         sums.append((squares, rows, slowness, np.full(len(rows), floor)))
-    quick, slow = _fitted_variances(*np.array(sums).transpose(1, 0, 2))
+    quick, slow = _fit_variances(*np.array(sums).transpose(1, 0, 2))
     return Noise(quick, slow, noise.correlation)
 
 
-def _fitted_variances(
+def _fit_variances(
     squares: Array, rows: Array, slowness: Array, floor: Array
 ) -> tuple[Array, Array]:
     """A and b, (dof,) each, of sums of squares of so many rows of each class, all (dof, classes).
@@ -255,7 +255,7 @@ def _fitted_variances(
     """
     edges = np.tile(RATIOS, (len(rows), 1))
     # The logarithm of a mean of n squares has mean digamma(n / 2) - log(n / 2) and variance
-    # polygamma(1, n / 2) beside the true one's: classes of few rows hardly count.
+    # polygamma(1, n / 2), added to those of the true one: classes of few rows hardly count.
     half = np.maximum(rows / 2, FEWEST)
     weight = 1.0 / polygamma(1, half)
     weight /= weight.sum(axis=1)[:, None]
@@ -264,9 +264,9 @@ def _fitted_variances(
     for _ in range(RATIO_ROUNDS):
         logarithm = np.linspace(edges[:, 0], edges[:, 1], RATIO_STEPS, axis=1)
         ratio = np.where(logarithm > RATIOS[0], np.exp(logarithm), 0.0)
-        beside = wanted[:, None] - np.log1p(ratio[..., None] * slowness[:, None])
-        quick = np.maximum(np.einsum("jc,jrc->jr", weight, beside), least)
-        loss = np.einsum("jc,jrc->jr", weight, (beside - quick[..., None]) ** 2)
+        implied = wanted[:, None] - np.log1p(ratio[..., None] * slowness[:, None])
+        quick = np.maximum(np.einsum("jc,jrc->jr", weight, implied), least)
+        loss = np.einsum("jc,jrc->jr", weight, (implied - quick[..., None]) ** 2)
         best = loss.argmin(axis=1)[:, None]
         sides = np.clip(best + np.array([-1, 1]), 0, RATIO_STEPS - 1)
         edges = np.take_along_axis(logarithm, sides, axis=1)

@@ -89,7 +89,7 @@ class Samples(Sequence[Robot]):
             f"{self.acceptance:.2f}"
         )
 
-    def _held(self, place: int, shared: bool) -> Array:
+    def _file_values(self, place: int, shared: bool) -> Array:
         """Parameters with viscous and Coulomb friction in place of laws that simulators lack."""
         one = self[place]
         if self.residual is None:
@@ -144,7 +144,7 @@ class Samples(Sequence[Robot]):
             check_writable(path, overwrite=overwrite)
         for k, path in enumerate(paths):
             form = format_of(self.robot, path)
-            robot = self.robot.with_values(self._held(k, form.holds_shared))
+            robot = self.robot.with_values(self._file_values(k, form.holds_shared))
             servos = servos_to_write(robot, self.servos[k] if self.servos else None, path)
             robot = robot.with_values(robot.values - servo_damping(robot, servos))
             part = representable_part(robot, form)
@@ -182,7 +182,7 @@ class Samples(Sequence[Robot]):
         axes[..., 0] *= np.sign(np.linalg.det(axes))[..., None]
         quaternion = Rotation.from_matrix(axes.reshape(-1, 3, 3)).as_quat()[:, [3, 0, 1, 2]]
         shared = bool(self.robot.elastic)  # tables of joints have no other drives along several
-        terms = [joint_values(self.robot, self._held(k, shared)) for k in range(len(self))]
+        terms = [joint_values(self.robot, self._file_values(k, shared)) for k in range(len(self))]
         fields = {"dof_armature": "Ia", "dof_damping": "fv", "dof_frictionloss": "fc"}
         servos = {"kp": [s.kp for s in self.servos], "delay": [s.delay for s in self.servos]}
         return {
